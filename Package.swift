@@ -7,6 +7,11 @@ import PackageDescription
 /// software then needs a small part of the time and memory.
 let hasTokenServer = Context.environment["DEVICE_ONLY"] == nil
 
+/// `FUZZING=1` adds the fuzzer, and `BENCHMARKS=1` the benchmarks: as targets of this package they see what has
+/// `package` access. `scripts/fuzz` and `scripts/bench` set them.
+let hasFuzzer = Context.environment["FUZZING"] != nil
+let hasBenchmarks = Context.environment["BENCHMARKS"] != nil
+
 /// `WARNINGS_AS_ERRORS=1` is set by `.ci/run`; other builds only warn.
 let strictness: [SwiftSetting] =
   [
@@ -38,7 +43,7 @@ func tests(_ name: String, of dependencies: [Target.Dependency], resources: [Res
   .testTarget(name: name, dependencies: dependencies, resources: resources, swiftSettings: strictness)
 }
 
-/// - Parameter computes: optimized in debug builds, too. No library product may depend on it then.
+/// - Parameter computes: optimized in debug builds, too.
 func testSupport(_ name: String, over dependencies: [Target.Dependency], computes: Bool = false) -> Target {
   .target(
     name: name, dependencies: dependencies, path: "Tests/Support/\(name)",
@@ -104,7 +109,7 @@ let tokenServerTargets: [Target] = [
 
   .target(
     name: "ServerTestSupport",
-    dependencies: ["BuiltPrograms", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"],
+    dependencies: ["BuiltPrograms", "CCurl", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"],
     path: "Tests/ServerTestSupport", swiftSettings: strictness),
   tests(
     "ReferenceServerTests",
@@ -134,31 +139,49 @@ let tokenServerTargets: [Target] = [
     "EndToEnd", of: ["ApprovalTestKit", "ProgramHarness", "TestAM", "TestAMServer"], resources: [.copy("Fixtures")]),
 ]
 
+/// The modules whose parsers are fuzzed.
+let fuzzed: [Target.Dependency] = [
+  "ApprovalTestKit", "Boards", "ControlProtocol", "Cryptography", "CurlHTTP", "DisplayText", "FrontPanel", "GPIO",
+  "HIDReports", "HTTP", "JSONValues", "MQTT", "MobileAuth", "OATHAdapter", "OpenPGP", "PINProtection", "PingAMAdapter",
+  "PrivacyIDEAAdapter", "ReferenceAdapter", "ReferenceProtocol", "RegistrationURIs", "SQLite", "Secrets",
+  "ServerBackends", "TOMLSyntax", "TokenDaemon", "USBKeypad", "Vault",
+]
+
+/// Built with -sanitize=fuzzer for every module, so that libFuzzer measures the coverage of the parsers.
+let fuzzerTargets: [Target] = [
+  // The token server's parsers that do not need its HTTP library, as symbolic links.
+  .target(
+    name: "ServerParsers", dependencies: fuzzed, path: "Fuzzing/Sources/ServerParsers", swiftSettings: strictness),
+  .executableTarget(
+    name: "fuzz", dependencies: fuzzed + ["ServerParsers", logging], path: "Fuzzing/Sources/fuzz",
+    swiftSettings: strictness),
+]
+
+/// The benchmarks of docs/benchmarks.md.
+let benchmarkTargets: [Target] = [
+  .systemLibrary(name: "CBench", path: "Benchmarks/Sources/CBench", providers: [.apt(["libssl-dev"])]),
+  .executableTarget(
+    name: "bench",
+    dependencies: [
+      "CBench", "Boards", "Cryptography", "FrontPanel", "GPIO", "HIDReports", "MobileAuth", "OpenPGP", "PINProtection",
+      "ReferenceProtocol", "Secrets", "TestAM", "USBKeypad", argumentParser,
+    ],
+    path: "Benchmarks/Sources/bench", swiftSettings: strictness),
+  // The reference programs for the panel, in the bench kernel.
+  .executableTarget(
+    name: "reference-gpio", path: "Benchmarks/Sources/reference-gpio", linkerSettings: [.linkedLibrary("gpiod")]),
+  .executableTarget(
+    name: "reference-usb", path: "Benchmarks/Sources/reference-usb", linkerSettings: [.linkedLibrary("usb-1.0")]),
+  .executableTarget(
+    name: "timing", dependencies: ["ApprovalTestKit", "HIDReports", "PINProtection", "Secrets"],
+    path: "Benchmarks/Sources/timing", swiftSettings: strictness),
+]
+
 let package = Package(
   name: "approval-token",
   products: [
     .executable(name: "approval-token", targets: ["approval-token"]),
     .executable(name: "approval-tokend", targets: ["approval-tokend"]),
-    .library(name: "ApprovalTestKit", targets: ["ApprovalTestKit"]),
-    // For other devices and servers, such as those in Benchmarks/.
-    .library(name: "ReferenceProtocol", targets: ["ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"]),
-    // The modules that process a PIN, for Benchmarks/.
-    .library(name: "PINEntry", targets: ["HIDReports", "PINProtection", "Secrets"]),
-    // The panel of a board, for Benchmarks/.
-    .library(name: "Hardware", targets: ["Boards", "FrontPanel", "GPIO", "USBKeypad", "MobileAuth", "Secrets"]),
-    // The parsers of untrusted input, for Fuzzing/.
-    .library(
-      name: "Parsers",
-      targets: [
-        "ApprovalTestKit", "Boards", "ControlProtocol", "HTTP", "Cryptography", "CurlHTTP", "DisplayText",
-        "FrontPanel", "GPIO",
-        "HIDReports", "JSONValues", "MQTT", "MobileAuth", "OATHAdapter", "OpenPGP", "PINProtection",
-        "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter", "ReferenceProtocol", "RegistrationURIs", "SQLite",
-        "Secrets",
-        "ServerBackends", "TOMLSyntax", "TokenDaemon", "USBKeypad", "Vault",
-      ]),
-    // The stand-in for AM, for Benchmarks/ and for tests of push delegates.
-    .library(name: "TestAM", targets: ["TestAM"]),
   ] + (hasTokenServer ? [.executable(name: "token-server", targets: ["token-server"])] : []),
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -329,9 +352,15 @@ let package = Package(
       ]),
     tests(
       "OneShotCommandsTests",
-      of: ["OneShotCommands", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "TokenDaemon", argumentParser]),
+      of: [
+        "OneShotCommands", "ApprovalTestKit", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "Secrets",
+        "TokenDaemon", "Vault", argumentParser,
+      ]),
     tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues"]),
-    tests("OATHAdapterTests", of: ["OATHAdapter", "MobileAuth", "Secrets"]),
+    tests("OATHAdapterTests", of: ["ApprovalTestKit", "OATHAdapter", "MobileAuth", "Secrets"]),
+    tests(
+      "ServerBackendsTests",
+      of: ["ServerBackends", "MobileAuth", "HTTP", "Cryptography", "PINProtection", "Secrets", "ApprovalTestKit"]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
     // What an attacker obtains with a PIN and a copy of the storage. The memory of a running token is searched for it.
@@ -375,6 +404,9 @@ let package = Package(
   swiftLanguageModes: [.v6],
   cxxLanguageStandard: .cxx17
 )
+
+if hasFuzzer { package.targets += fuzzerTargets }
+if hasBenchmarks { package.targets += benchmarkTargets }
 
 // `HARDWARE_TESTS_ONLY=1` leaves out what does not depend on the versions of system libraries: see scripts/debian13.
 if Context.environment["HARDWARE_TESTS_ONLY"] != nil {

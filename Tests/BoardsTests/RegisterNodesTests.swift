@@ -18,4 +18,19 @@ import Testing
     try #require(chown("\(folder)/gpiomem0", 0, 1) == 0 && chmod("\(folder)/gpiomem0", 0o660) == 0)
     #expect(RegisterNodes.open(in: folder) == ["\(folder)/gpiomem", "\(folder)/gpiomem0"])
   }
+
+  @Test("The check of a board reports such a node, with what to do") func boardCheck() async throws {
+    let folder = "/tmp/approval-registers-\(UInt32.random(in: .min ... .max))"
+    let node = "\(folder)/gpiomem"
+    try #require(mkdir(folder, 0o700) == 0 && mknod(node, S_IFREG | 0o666, 0) == 0 && chmod(node, 0o666) == 0)
+    defer { for path in [node, folder] { remove(path) } }
+    var found: [BoardCheck.CheckResult] = []
+    var profile = try BoardCatalog.profile("raspberry-pi-4")
+    profile.keypad = nil
+    for await finding in BoardCheck.findings(of: profile, nodes: folder) where finding.subject == "registers" {
+      found.append(finding)
+    }
+    #expect(found.map(\.next) == [RegisterNodes.remedy])
+    #expect(found.first?.text.hasPrefix("\(node) is not restricted to root") == true)
+  }
 }

@@ -155,7 +155,7 @@ extension EndToEnd {
         for (uri, mailbox, why) in [
           (fixture.am.registrationURI("bob"), "desk/ann", "is the mailbox of the account \"ann\""),
           (fixture.am.registrationURI("bob"), "desk/+", "--mailbox takes"),
-          ("otpauth://totp/Example:bob?\(secret)", "desk/bob", "--mailbox is for push mechanisms of PingAM"),
+          ("otpauth://totp/Example:bob?\(secret)", "desk/bob", "--mailbox is for accounts of PingAM"),
         ] {
           let refused = try await fixture.token.command("enroll", uri, "--mailbox", mailbox)
           #expect(refused.exit == .code(64) && refused.errors.contains(why), "\(refused)")

@@ -98,6 +98,26 @@ import Testing
     }
   }
 
+  /// Fails if a server can hold the panel with a long code.
+  @Test("A press ends a code that has been played for 10 s, and repeats it before", arguments: [9, 11])
+  func pressDuringCode(seconds: Int) async {
+    await onPanel { panel in
+      let code = Indication.code([9, 9, 9, 9, 9, 9, 9, 9])
+      let showing = Task { await panel.show(code) }
+      #expect(await turn { await panel.showing == code })
+      await clock.untilAsleep()
+      clock.advance(by: .seconds(seconds))
+      keypad.press(.digit(digits.make(0x31)))
+      if seconds < 10 {
+        #expect(await turn { await panel.showing == .ignored })
+        clock.advance(by: .seconds(11))
+        #expect(await turn { await panel.showing == code })
+        keypad.press(.digit(digits.make(0x32)))
+      }
+      await showing.value
+    }
+  }
+
   @Test("While several requests are open, the prompt's pattern is interrupted by their number", arguments: [2, 5, 9])
   func interruption(count: Int) {
     for indication in [Indication.confirmationWanted, .pinWanted, .numberWanted] {

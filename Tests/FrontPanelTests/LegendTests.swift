@@ -44,7 +44,7 @@ import Testing
       clock.advance(by: .milliseconds(1))
       #expect(await showing.value == end)
     }
-    if indication.row.playsToEnd != .yes {
+    if indication.row.playsToEnd == .no || indication.row.playsToEnd == .whenNew {
       let before = clock.now
       await panel.show(indication)
       #expect(clock.now == before)

@@ -12,18 +12,23 @@ import sys
 
 from card import Card
 
-# What the firmware of the board reads from the first partition, the device trees of its models, and the drivers of its
-# card, its network, its USB port, its watchdog and its GPIO chip.
+# What the firmware of the board reads from the first partition, the device trees of its models, the drivers of its
+# card, its network, its USB port, its watchdog and its GPIO chip, and the files of its Wi-Fi chip.
 SMALL = ["bootcode.bin", "start.elf", "fixup.dat"]
 COMMON = ["pinctrl-bcm2835", "bcm2835", "sdhci-iproc", "brcmfmac", "bcm2835_wdt"]
 BOARDS = {
     "raspberry-pi-3": (
         SMALL, ["bcm2837-rpi-3-b.dtb", "bcm2837-rpi-3-b-plus.dtb", "bcm2837-rpi-3-a-plus.dtb"],
-        COMMON + ["dwc2", "smsc95xx", "lan78xx"]),
-    "raspberry-pi-zero-2w": (SMALL, ["bcm2837-rpi-zero-2-w.dtb"], COMMON + ["dwc2"]),
+        COMMON + ["dwc2", "smsc95xx", "lan78xx"],
+        ["43430-sdio.bin", "43430-sdio.raspberrypi,3-model-b.txt", "43455-sdio.bin",
+         "43455-sdio.raspberrypi,3-model-b-plus.txt", "43455-sdio.raspberrypi,3-model-a-plus.txt"]),
+    "raspberry-pi-zero-2w": (
+        SMALL, ["bcm2837-rpi-zero-2-w.dtb"], COMMON + ["dwc2"],
+        ["43430-sdio.bin", "43430-sdio.raspberrypi,model-zero-2-w.txt"]),
     "raspberry-pi-4": (
         ["start4.elf", "fixup4.dat"], ["bcm2711-rpi-4-b.dtb", "bcm2711-rpi-400.dtb", "bcm2711-rpi-cm4-io.dtb"],
-        COMMON + ["xhci-pci", "pcie-brcmstb", "genet"]),
+        COMMON + ["xhci-pci", "pcie-brcmstb", "genet"],
+        ["43455-sdio.bin", "43455-sdio.raspberrypi,4-model-b.txt"]),
 }
 # Needed before the root is mounted: built into the kernel, or in the initramfs.
 EARLY = ["bcm2835", "sdhci-iproc", "squashfs", "overlay", "ext4"]
@@ -90,12 +95,16 @@ def main():
     check("a driver that does not exist is not found", not {"pinctrl-bcm9999"} & (built_in | loadable | early))
     for driver in EARLY:
         check(f"{driver} is there before the root is mounted", driver in early)
-    for board, (firmware, trees, drivers) in BOARDS.items():
+    files = card.root_names()
+    check("the rules of radio bands of each country are in the root", "/usr/lib/firmware/regulatory.db" in files)
+    for board, (firmware, trees, drivers, wifi) in BOARDS.items():
         print(board)
         for name in firmware + trees:
             check(f"{name} is on the card", name in names)
         for driver in drivers:
             check(f"the kernel has {driver}", driver in built_in | loadable)
+        for name in wifi:
+            check(f"the root has brcmfmac{name}", f"/usr/lib/firmware/brcm/brcmfmac{name}" in files)
         check("the board's profile is in the root", bool(card.root_file(f"/usr/share/approval-token/boards/{board}/board.toml")))
     return 1 if failures else 0
 

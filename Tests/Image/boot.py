@@ -8,12 +8,23 @@ A token server runs on this machine, over TLS. The SD card gets the board's name
 a user. A PIN is typed on the USB keyboard, the button is pressed on its GPIO line, the LED is read from its lines, and
 the portal is asked for the results. Prints each step with the seconds since power-on. Exit code 1: a step failed.
 """
+import hashlib
 import pathlib
 import sys
 
 from machine import Timeout
 from scene import Scene, run
 
+SSID, PASSWORD = "home of alice", "correct horse"
+WIFI = f'host = "mallory"\nwifi_name = "{SSID}"\nwifi_password = "{PASSWORD}"\nwifi_country = "DE"\n'
+# Two emulated radios of the kernel: the second one is the access point.
+ACCESS_POINT = f"""[Service]
+ExecStartPre=/bin/systemctl mask --runtime wpa_supplicant@wlan1.service
+ExecStartPre=/usr/sbin/modprobe mac80211_hwsim
+ExecStartPre=/bin/sh -c "echo 'country=DE\\nnetwork={{\\nmode=2\\nfrequency=2412\\nkey_mgmt=WPA-PSK\\nssid={SSID.encode().hex()}\\n\
+psk={hashlib.pbkdf2_hmac("sha1", PASSWORD.encode(), SSID.encode(), 4096, 32).hex()}\\n}}' >/run/access-point.conf"
+ExecStart=/usr/sbin/wpa_supplicant -iwlan1 -c/run/access-point.conf
+"""
 # Stops the process of the service once.
 HANG = """[Unit]
 After=approval-token.service
@@ -48,15 +59,27 @@ def files_are_erased(scene):
 
 
 def state_survives(scene):
-    scene.power_on()
+    scene.card.put("approval-token.toml", WIFI)
+    scene.power_on(unit=ACCESS_POINT)
     scene.login(540)
     scene.step("after a restart: a login is approved with the button")
+    scene.says("wlan0: WPA: Key negotiation completed", 240)
+    scene.step("the Wi-Fi from the card is connected, with WPA2")
     scene.machine.cut_power()
+    settings_are_taken(scene.card)
     scene.power_on()
     scene.login(540)
     scene.payment()
     scene.step("after a power loss: a login is approved with the button, a payment with the PIN")
     scene.machine.power_off()
+
+
+def settings_are_taken(card):
+    if "approval-token.toml" in card.names() or PASSWORD.encode() in card.fat_bytes():
+        raise Timeout("the password of the Wi-Fi can still be read from the FAT partition")
+    if b"board and host in approval-token.toml were not taken" not in card.get("approval-token.log"):
+        raise Timeout("the log on the card does not say that the host name was not taken")
+    print("  ok           the password was erased from the FAT partition; the host name was not changed", flush=True)
 
 
 def hang_ends(scene):
@@ -72,6 +95,13 @@ def hang_ends(scene):
     scene.machine.power_off()
 
 
+def failed_start_is_repeated(scene):
+    scene.power_on(options="systemd.unit=emergency.target")
+    scene.says("not started: restarting in a minute", 300)
+    scene.machine.ends(240)
+    scene.step("a start that fails is repeated: the board restarts")
+
+
 def root_is_unchanged(scene):
     if scene.card.root_hash() != scene.root:
         raise Timeout("the root partition has changed")
@@ -84,7 +114,8 @@ def main():
 
     def steps():
         scene.flash(image)
-        for part in (enroll_and_approve, files_are_erased, state_survives, hang_ends, root_is_unchanged):
+        for part in (enroll_and_approve, files_are_erased, state_survives, hang_ends, failed_start_is_repeated,
+                     root_is_unchanged):
             part(scene)
 
     return run(scene, steps)

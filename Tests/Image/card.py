@@ -60,6 +60,11 @@ class Card:
     def get(self, name):
         return self.mtools("mcopy", f"::{name}", "-")
 
+    def fat_bytes(self):
+        with open(self.path, "rb") as card:
+            card.seek(self.fat.offset)
+            return card.read(self.fat.size)
+
     def boot_files(self, boot):
         """Copies what a board's boot loader would take."""
         boot.mkdir()
@@ -76,6 +81,11 @@ class Card:
             for _ in range(self.root.size // (1 << 20)):
                 digest.update(card.read(1 << 20))
         return digest.hexdigest()
+
+    def root_names(self):
+        return subprocess.run(
+            ["unsquashfs", "-offset", str(self.root.offset), "-lls", self.path], check=True, capture_output=True, text=True
+        ).stdout
 
     def root_file(self, path):
         return subprocess.run(

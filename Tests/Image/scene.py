@@ -29,11 +29,14 @@ class Scene:
         self.card.put("approval-token.toml", 'board = "qemu-virt"\nhost = "token-of-alice"\n')
         self.card.put("approval-token.uri", self.uri + "\n")
 
+    def take_card(self):
+        """Takes the card of an earlier scene in the same directory."""
+        self.card = Card(self.directory / "card.img")
+
     # The board
 
-    def power_on(self, unit=None):
+    def power_on(self, unit=None, options=""):
         """`unit` is the text of a systemd unit that runs in this boot; it is not on the SD card."""
-        options = ""
         if unit:
             text = base64.b64encode(unit.encode()).decode()
             options = f"systemd.set_credential_binary=systemd.extra-unit.trial.service:{text} systemd.wants=trial.service"

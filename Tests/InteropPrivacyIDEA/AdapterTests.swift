@@ -15,7 +15,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(10))) struct InteropPrivacyIDEA {}
 
 extension InteropPrivacyIDEA {
-  /// The domain and the adapter, with a scripted panel.
+  /// The domain and the adapter, with a scripted panel. Each test has a panel and a token of its own.
   @Suite final class Adapter {
     private let server: PushServer
     private let registry = MemoryRegistry()
@@ -69,100 +69,140 @@ extension InteropPrivacyIDEA {
       .typed(digits)
     }
 
-    @Test("Enroll, approve, deny, choose, expire, enroll again, delete")
-    func enrollApproveDenyChooseExpireEnrollAgainDelete() async throws {
+    /// Enrolls a new token.
+    /// - Returns: its serial number at the server.
+    private func enrolled() async throws -> String {
       let (serial, url) = try server.makeToken()
       #expect(try await enroll(url).profile == serial)
+      return serial
+    }
 
-      try await serve { token in
-        // Approve.
-        var login = try server.trigger(serial)
+    /// Sets a policy of the server while `body` runs.
+    private func withPolicy(
+      _ name: String, _ actions: [String: String], _ body: () async throws -> Void
+    ) async throws {
+      try server.policy(name, scope: "authentication", actions)
+      do { try await body() } catch {
+        try? server.removePolicy(name)
+        throw error
+      }
+      try server.removePolicy(name)
+    }
+
+    private func withNumbers(_ body: () async throws -> Void) async throws {
+      try await withPolicy(
+        "presence",
+        ["push_require_presence": "1", "push_presence_options": "NUMERIC", "push_presence_num_options": "3"], body)
+    }
+
+    /// Performs a gesture at the challenge with this number, and waits until the panel is idle.
+    private func perform(_ gesture: Gesture.Kind, atChallenge number: Int = 1) async {
+      await panel.until(challenges: number)
+      panel.perform(.gesture(Gesture(gesture, held: .seconds(gesture == .veryLongHold ? 7 : 1))))
+      await panel.until(showing: .idle(pending: 0))
+    }
+
+    @Test("A hold approves") func holdApproves() async throws {
+      let serial = try await enrolled()
+      try await serve { _ in
+        let login = try server.trigger(serial)
         #expect(try server.challengeStatus(login.transaction) == "pending")
-        await panel.until(challenges: 1)
-        panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
-        await panel.until(showing: .idle(pending: 0))
+        await perform(.hold)
         #expect(try server.challengeStatus(login.transaction) == "accept")
         #expect(try server.finalize(serial, login.transaction) == "ACCEPT")
         #expect(panel.shown.contains(.confirmed))
+      }
+    }
 
-        // Deny, with each reason.
+    @Test("A denial has its reason") func denialHasReason() async throws {
+      let serial = try await enrolled()
+      try await serve { _ in
         for (number, gesture, status) in [
-          (2, Gesture.Kind.doublePress, "cancelled"), (3, .veryLongHold, "declined"),
+          (1, Gesture.Kind.doublePress, "cancelled"), (2, .veryLongHold, "declined"),
         ] {
-          login = try server.trigger(serial)
-          await panel.until(challenges: number)
-          panel.perform(.gesture(Gesture(gesture, held: .seconds(7))))
-          await panel.until(showing: .idle(pending: 0))
+          let login = try server.trigger(serial)
+          await perform(gesture, atChallenge: number)
           #expect(try server.challengeStatus(login.transaction) == status)
           #expect(try server.finalize(serial, login.transaction) == "REJECT")
         }
+      }
+    }
 
-        // A number that the portal shows: wrong, then right.
-        try server.policy(
-          "presence", scope: "authentication",
-          ["push_require_presence": "1", "push_presence_options": "NUMERIC", "push_presence_num_options": "3"])
-        login = try server.trigger(serial)
-        let right = try #require(login.presence)
-        await panel.until(challenges: 4)
-        guard let count = panel.prompts.last?.digitCount else {
-          Issue.record("no digits wanted")
-          return
-        }
-        #expect(count == 2 && right.count == 2)
-        let wrong = try #require(try await choices(of: token).first { $0 != right })
-        panel.perform(typed(wrong))
-        await panel.until(challenges: 5)
-        #expect(try server.challengeStatus(login.transaction) == "pending")
-        panel.perform(typed(right))
-        await panel.until(showing: .idle(pending: 0))
-        #expect(try server.challengeStatus(login.transaction) == "accept")
-        // Too many wrong choices: the token denies by itself.
-        login = try server.trigger(serial)
-        for number in 6...7 {
-          await panel.until(challenges: number)
-          let wrong = try #require(try await choices(of: token).first { $0 != login.presence })
+    @Test("Of a number that the portal shows, a wrong one is not an answer and the right one approves")
+    func numberOfPortal() async throws {
+      let serial = try await enrolled()
+      try await withNumbers {
+        try await serve { token in
+          let login = try server.trigger(serial)
+          let right = try #require(login.presence)
+          await panel.until(challenges: 1)
+          #expect(try #require(panel.prompts.last?.digitCount) == 2 && right.count == 2)
+          let wrong = try #require(try await choices(of: token).first { $0 != right })
           panel.perform(typed(wrong))
+          await panel.until(challenges: 2)
+          #expect(try server.challengeStatus(login.transaction) == "pending")
+          panel.perform(typed(right))
+          await panel.until(showing: .idle(pending: 0))
+          #expect(try server.challengeStatus(login.transaction) == "accept")
         }
-        await panel.until(showing: .idle(pending: 0))
-        #expect(try server.challengeStatus(login.transaction) == "declined")
-        try server.removePolicy("presence")
+      }
+    }
 
-        // A code from the token to the portal.
-        try server.policy("code", scope: "authentication", ["push_code_to_phone": "1"])
-        login = try server.trigger(serial)
-        await panel.until(challenges: 8)
-        panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
-        await panel.until(showing: .idle(pending: 0))
-        let digits = panel.shown.compactMap { if case .code(let digits) = $0 { digits } else { nil } }.last
-        let code = try #require(digits).map(String.init).joined()
-        #expect(code.count == 2)
-        #expect(try server.challengeStatus(login.transaction) == "pending")
-        #expect(try server.finalize(serial, login.transaction, code: code) == "ACCEPT")
-        try server.removePolicy("code")
+    @Test("After too many wrong numbers, the token denies by itself") func tooManyWrongNumbers() async throws {
+      let serial = try await enrolled()
+      try await withNumbers {
+        try await serve { token in
+          let login = try server.trigger(serial)
+          for number in 1...2 {
+            await panel.until(challenges: number)
+            let wrong = try #require(try await choices(of: token).first { $0 != login.presence })
+            panel.perform(typed(wrong))
+          }
+          await panel.until(showing: .idle(pending: 0))
+          #expect(try server.challengeStatus(login.transaction) == "declined")
+        }
+      }
+    }
 
-        // No answer.
-        try server.set("PushChallengeValidityTime", to: "3")
-        login = try server.trigger(serial)
-        await panel.until(challenges: 9)
+    @Test("The token shows a code for the portal") func codeForPortal() async throws {
+      let serial = try await enrolled()
+      try await withPolicy("code", ["push_code_to_phone": "1"]) {
+        try await serve { _ in
+          let login = try server.trigger(serial)
+          await perform(.hold)
+          let digits = panel.shown.compactMap { if case .code(let digits) = $0 { digits } else { nil } }.last
+          let code = try #require(digits).map(String.init).joined()
+          #expect(code.count == 2)
+          #expect(try server.challengeStatus(login.transaction) == "pending")
+          #expect(try server.finalize(serial, login.transaction, code: code) == "ACCEPT")
+        }
+      }
+    }
+
+    @Test("A request without an answer leaves the panel, and the server accepts nothing") func noAnswer() async throws {
+      let serial = try await enrolled()
+      try server.set("PushChallengeValidityTime", to: "3")
+      defer { try? server.set("PushChallengeValidityTime", to: "120") }
+      try await serve { _ in
+        let login = try server.trigger(serial)
+        await panel.until(challenges: 1)
         await panel.until(showing: .idle(pending: 0))
         #expect(try server.challengeStatus(login.transaction) == "pending")
         #expect(try server.finalize(serial, login.transaction) != "ACCEPT")
-        try server.set("PushChallengeValidityTime", to: "120")
       }
+    }
 
-      // Enrolled again: the old keys are invalid, the new ones work.
+    @Test("A token that was enrolled again works, and notices its deletion") func enrolledAgainAndDeleted() async throws
+    {
+      let serial = try await enrolled()
       _ = try await enroll(server.makeToken(again: serial).url)
       try await serve { token in
         let login = try server.trigger(serial)
-        await panel.until(challenges: 10)
-        panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
-        await panel.until(showing: .idle(pending: 0))
+        await perform(.hold)
         #expect(try server.challengeStatus(login.transaction) == "accept")
-
-        // Deleted: the token detects it by itself.
         try server.deleteToken(serial)
-        while try await token.validate().disenrolledAccounts.isEmpty {
-          try await Task.sleep(for: .milliseconds(200))
+        _ = try await eventually("the deletion is noticed") {
+          try await token.validate().disenrolledAccounts.isEmpty ? nil : true
         }
         #expect(try await token.validate().disenrolledAccounts.map(\.text) == ["desk"])
       }

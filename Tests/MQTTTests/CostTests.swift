@@ -20,7 +20,7 @@ struct CostTests {
     try await broker.publish(String(repeating: "x", count: 4096), to: "mailbox/1", "--repeat", "\(count)")
     let settings = ExitSettings(port: broker.port, authority: broker.authority)
     await #expect(processExitsWith: .success) { [settings = settings as ExitSettings, count = count as Int] in
-      let mailbox = Subscriber(at: settings.broker, topic: "mailbox/1", clientID: "token1")
+      let mailbox = Subscriber(at: settings.broker, topic: "mailbox/1", clientID: "token1", random: { 0 })
       let arrived = Mutex(0)
       let early = Observed(0)
       let isDone = Observed(false)
@@ -49,7 +49,7 @@ struct CostTests {
     await #expect(processExitsWith: .success) { [settings = settings as ExitSettings] in
       let isUp = Observed(false)
       let mailbox = Subscriber(
-        at: settings.broker, topic: "mailbox/1", clientID: "token1",
+        at: settings.broker, topic: "mailbox/1", clientID: "token1", random: { 0 },
         report: { report in isUp.change { $0 = report == .connected } })
       #expect(ThisProcess.threads(named: "mqtt").isEmpty)
       let listening = Task { try await mailbox.run { _ in true } }
@@ -68,8 +68,9 @@ struct CostTests {
     await #expect(processExitsWith: .success, "seed \(seed)") {
       [settings = settings as ExitSettings, seed = seed as UInt64] in
       var state = seed
-      let mailbox = Subscriber(at: settings.broker, topic: "mailbox/1", clientID: "token1", presence: "presence/1")
-      let publisher = Publisher(at: settings.broker, clientID: "server")
+      let mailbox = Subscriber(
+        at: settings.broker, topic: "mailbox/1", clientID: "token1", presence: "presence/1", random: { 0 })
+      let publisher = Publisher(at: settings.broker, clientID: "server", random: { 0 })
       var descriptors = 0
       for round in 0..<200 {
         publisher.post([UInt8(round)], to: "mailbox/1")

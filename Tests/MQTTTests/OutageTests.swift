@@ -62,7 +62,7 @@ struct OutageTests {
     let settings = ExitSettings(port: broker.port, authority: broker.authority)
     await #expect(processExitsWith: .signal(SIGKILL)) { [settings = settings as ExitSettings] in
       let mailbox = Subscriber(
-        at: settings.broker, topic: "mailbox/1", clientID: "token1", presence: "presence/1",
+        at: settings.broker, topic: "mailbox/1", clientID: "token1", presence: "presence/1", random: { 0 },
         report: { report in
           guard report == .connected else { return }
           // The calling thread has not sent "online" yet.

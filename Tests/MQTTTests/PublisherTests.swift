@@ -71,7 +71,7 @@ struct PublisherTests {
     let broker = try await TestBroker()
     let refused = Observed([Publisher.Report]())
     let full = Publisher(
-      at: broker.broker(), clientID: "full", report: { report in refused.change { $0.append(report) } })
+      at: broker.broker(), clientID: "full", random: { 0 }, report: { report in refused.change { $0.append(report) } })
     for number in 0...Publisher.maximumWaiting { full.post([1], to: "hints/\(number)") }
     full.post([1], to: "hints/0")
     #expect(refused.value == [.refused(topic: "hints/\(Publisher.maximumWaiting)")])
@@ -86,7 +86,7 @@ struct PublisherTests {
     init(at broker: Broker) {
       let reports = reports
       let publisher = Publisher(
-        at: broker, clientID: "server", report: { report in reports.change { $0.append(report) } },
+        at: broker, clientID: "server", random: { 0 }, report: { report in reports.change { $0.append(report) } },
         sleep: { _ in try await Task.sleep(for: .milliseconds(50)) })
       self.publisher = publisher
       task = Task { try await publisher.run() }

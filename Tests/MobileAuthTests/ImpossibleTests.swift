@@ -43,10 +43,10 @@ import Testing
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
-      #expect(fixture.inbox.shown.request?.contents.challenge.obstacle == "it needs a fingerprint")
+      #expect(fixture.inbox.panel.shown.request?.contents.challenge.obstacle == "it needs a fingerprint")
       fixture.panel.perform(deny)
       await fixture.panel.until(showing: .idle(pending: 0))
-      #expect(fixture.inbox.shown.request == nil)
+      #expect(fixture.inbox.panel.shown.request == nil)
     }
   }
 

@@ -53,6 +53,20 @@ import Testing
     _ = try? await running.value
   }
 
+  /// An enrollment at a known server starts its listener again.
+  @Test("A listener that is replaced reports no lost connection") func replacement() async throws {
+    let fixture = HandlerFixture()
+    for _ in 0..<2 {
+      let running = Task { try await listener(fixture).run() }
+      try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+      running.cancel()
+      _ = try? await running.value
+      fixture.inbox.connectivity.set(.disconnected, to: fixture.server.id)
+    }
+    #expect(fixture.server.calls(of: "pendingRequests") == 2)
+    #expect(!fixture.events.all.contains { if case .disconnected = $0 { true } else { false } })
+  }
+
   /// Fails if the end of a stream hides the hint before it: without its broker, a token would never read the list.
   @Test("A hint before the end of the stream is handled") func hintBeforeTheEnd() async throws {
     let fixture = HandlerFixture()

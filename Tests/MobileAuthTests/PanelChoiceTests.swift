@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct PanelChoiceTests {
   private let fixture = HandlerFixture()
 
-  private var shown: TransactionID? { fixture.inbox.shown.request?.pending.transaction }
+  private var shown: TransactionID? { fixture.inbox.panel.shown.request?.pending.transaction }
 
   private func shortPress() {
     for event in [PanelEvent.touched, .shortPress, .released] { fixture.panel.perform(event) }

@@ -195,10 +195,10 @@ import Testing
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
-      #expect(fixture.inbox.shown.request?.pending.transaction == HandlerFixture.transaction(1))
+      #expect(fixture.inbox.panel.shown.request?.pending.transaction == HandlerFixture.transaction(1))
       fixture.panel.perform(deny)
       await fixture.panel.until(showing: .idle(pending: 0))
-      #expect(fixture.inbox.shown.request == nil)
+      #expect(fixture.inbox.panel.shown.request == nil)
     }
   }
 }

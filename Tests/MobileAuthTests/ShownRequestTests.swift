@@ -15,10 +15,10 @@ import Testing
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
-      #expect(fixture.inbox.shown.request?.contents.texts == Self.texts)
+      #expect(fixture.inbox.panel.shown.request?.contents.texts == Self.texts)
       fixture.panel.perform(accept)
       await fixture.panel.until(showing: .idle(pending: 0))
-      #expect(fixture.inbox.shown.request == nil)
+      #expect(fixture.inbox.panel.shown.request == nil)
     }
   }
 
@@ -36,12 +36,12 @@ import Testing
   }
 
   @Test("A watcher gets what is shown now and each change, with the reason") func changesAreStreamed() async throws {
-    let first = fixture.inbox.shown.changes()
+    let first = fixture.inbox.panel.shown.changes()
     try await fixture.withHandler {
       let old = fixture.request(1)
       fixture.announce(old)
       await fixture.panel.until(challenges: 1)
-      let late = fixture.inbox.shown.changes()
+      let late = fixture.inbox.panel.shown.changes()
       fixture.announce(fixture.request(2), old)
       await fixture.panel.until(challenges: 2)
       fixture.panel.perform(deny)
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test("A request ends as expired, and as interrupted when the service reloads") func otherEndings() async throws {
-    let changes = fixture.inbox.shown.changes()
+    let changes = fixture.inbox.panel.shown.changes()
     try await fixture.withHandler {
       fixture.announce(fixture.request(1, lives: .seconds(20)))
       await fixture.panel.until(challenges: 1)

@@ -26,10 +26,6 @@ import Vault
     PolicyConditions(hasPIN: false, isTamperedWith: { [fixture] in fixture.isTamperedWith.withLock { $0 } })
   }
 
-  private func lock(of account: AccountRecord) throws -> AccountLock? {
-    try account.currentLock(conditions)
-  }
-
   private func locked(_ account: AccountRecord, with policy: String? = Self.tampering) throws -> AccountRecord {
     try account.locked(with: policy, isRequired: true, conditions)
   }
@@ -37,74 +33,6 @@ import Vault
   private func unlocked(_ account: AccountRecord) throws -> AccountRecord {
     try account.unlocked(conditions)
   }
-
-  // MARK: The rules
-
-  @Test(
-    "Is locked with a policy of its own alone",
-    arguments: [(nil, 6_100_001), ("", 6_100_001), ("biometricAvailable", 6_100_002), ("unheardof", 6_100_002)]
-      as [(String?, Int)])
-  func isLockedWithAPolicyOfItsOwnAlone(policy: String?, number: Int) throws {
-    #expect {
-      try locked(account, with: policy)
-    } throws: { fault in
-      (fault as? LockError)?.number == number && "\(fault)".contains("deviceTampering, unheardOf")
-    }
-  }
-
-  @Test("Where locks take no policy, is locked without one") func isLockedWithoutPolicy() throws {
-    #expect(throws: BackendError.self) { try account.locked(with: Self.tampering, isRequired: false, conditions) }
-    let locked = try account.locked(with: nil, isRequired: false, conditions)
-    #expect(try lock(of: locked) == .manual(policy: nil) && lock(of: try unlocked(locked)) == nil)
-  }
-
-  @Test("At an AM that gave it no policy is not locked") func atAnAMThatGaveItNoPolicyIsNotLocked() async throws {
-    let fixture = try PingAMFixture()
-    let account = try await fixture.enrolled()
-    #expect(throws: LockError.policyNotAttached("x", attached: [])) { try locked(account, with: "x") }
-  }
-
-  @Test("Is locked once, and unlocked once", arguments: ["deviceTampering", "unheardOf"])
-  func isLockedOnceAndUnlockedOnce(policy: String) throws {
-    #expect(throws: LockError.notLocked) { try self.unlocked(account) }
-    let locked = try self.locked(account, with: policy)
-    #expect(try lock(of: locked) == .manual(policy: policy))
-    #expect(throws: LockError.lockedAlready(.manual(policy: policy))) { try self.locked(locked) }
-    let unlocked = try self.unlocked(locked)
-    #expect(try lock(of: unlocked) == nil)
-    #expect(throws: LockError.notLocked) { try self.unlocked(unlocked) }
-  }
-
-  @Test("Is not opened while a policy does not hold, and says what would make it hold")
-  func isNotOpenedWhileAPolicyDoesNotHoldAndSaysWhatWouldMakeItHold() throws {
-    let locked = try self.locked(account)
-    fixture.isTamperedWith.withLock { $0 = true }
-    #expect(try lock(of: account) == AccountPolicies.lock(by: Self.tampering))
-    #expect(throws: LockError.lockedAlready(AccountPolicies.lock(by: Self.tampering))) { try self.locked(account) }
-    #expect {
-      try unlocked(account)
-    } throws: { fault in
-      fault as? LockError == .heldByPolicy(AccountPolicies.lock(by: Self.tampering))
-        && "\(fault)".contains("approval-token log --verify")
-    }
-    // The user's own lock is removed, and the policy's stays.
-    #expect(try lock(of: try unlocked(locked)) == AccountPolicies.lock(by: Self.tampering))
-  }
-
-  @Test("Whose policy requires a PIN says how to choose one") func whosePolicyRequiresPINSaysHowToChooseOne()
-    async throws
-  {
-    let fixture = try PingAMFixture()
-    let account = try await fixture.enrolled(pin: pin("13579"), policies: #"{"biometricAvailable": {}}"#)
-    #expect {
-      try unlocked(account)
-    } throws: { fault in
-      fault as? LockError == .heldByPolicy(AccountPolicies.lock(by: "biometricAvailable"))
-        && "\(fault)".contains("approval-token pin change")
-    }
-  }
-
-  // MARK: Operations that a lock prevents
 
   @Test("Takes messages in, and answers none until it is unlocked, also after a restart")
   func takesMessagesInAndAnswersNoneUntilItIsUnlockedAlsoAfterARestart() async throws {

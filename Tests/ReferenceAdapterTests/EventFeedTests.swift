@@ -202,9 +202,37 @@ import Testing
         status: 200, body: JSON.encode(EventPage(cursor: "3", events: [DeviceEvent(.request, transactionID: "t")])))
     }
     let hints = Hints()
-    await #expect(throws: TokenServerError.self) { try await feed.run { hints.add($0) } }
+    let polling = Task { try await feed.run { hints.add($0) } }
+    try await eventually { hints.all.count == 2 }
+    await server.clock.untilAsleep()
+    server.clock.advance(by: EventFeed.pollInterval)
+    await #expect(throws: TokenServerError.self) { try await polling.value }
     #expect(hints.all == [.connected, .pendingChanged])
     #expect(http.requests.last { $0.url.contains("/events") }?.headers["Prefer"] == "wait=55")
     #expect(feed.memory.cursor == "3")
+  }
+
+  /// Fails if a server that responds at once makes the token send, and sign, requests without a pause.
+  @Test("Long polls that end at once are at most one in a second", arguments: [200, 204]) func pacedPolls(status: Int)
+    async throws
+  {
+    let server = try FakeServer(stream: { _ in
+      HTTPResponseStream(status: 200, headers: ["Content-Type": "text/html"], body: AsyncThrowingStream { $0.finish() })
+    })
+    let feed = feed(server, server.makeHTTPTransport())
+    await #expect(throws: TokenServerError.self) { try await feed.run { _ in } }
+    let polls = Counter()
+    server.on("/events") { _ throws(HTTPTransportError) in
+      guard polls.increment() < 100 else { throw .unreachable("too many") }
+      return HTTPResponse(status: status, body: JSON.encode(EventPage(cursor: "3", events: [])))
+    }
+    let polling = Task { try await feed.run { _ in } }
+    for second in 1...5 {
+      await server.clock.untilAsleep()
+      #expect(polls.now == second)
+      server.clock.advance(by: EventFeed.pollInterval)
+    }
+    polling.cancel()
+    _ = await polling.result
   }
 }

@@ -170,6 +170,7 @@ final class MemoryRegistry: EnrollmentRegistry {
 /// Counts calls.
 final class Counter: Sendable {
   private let value = Mutex(0)
+  var now: Int { value.withLock { $0 } }
 
   func increment() -> Int {
     value.withLock { value in

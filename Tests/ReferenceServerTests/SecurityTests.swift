@@ -12,29 +12,29 @@ import Testing
 
 /// A clock for limits and nonces that the test advances.
 final class ManualUptime: Sendable {
-  private let value = Mutex(Int64(0))
-  var nowMs: Int64 { value.withLock { $0 } }
-  func advance(_ milliseconds: Int64) { value.withLock { $0 += milliseconds } }
+  private let value = Mutex(Duration.zero)
+  var now: Duration { value.withLock { $0 } }
+  func advance(by duration: Duration) { value.withLock { $0 += duration } }
 }
 
 @Suite(.timeLimit(.minutes(5))) struct DPoPNonceTests {
   @Test("Fresh for at least one and at most five minutes") func freshForAtLeastOneAndAtMostFiveMinutes() {
     let uptime = ManualUptime()
-    let nonces = DPoPNonces { uptime.nowMs }
-    uptime.advance(29_999)
+    let nonces = DPoPNonces { uptime.now }
+    uptime.advance(by: .milliseconds(29_999))
     let nonce = nonces.current()
     #expect(nonces.isFresh(nonce))
-    uptime.advance(60_000)
+    uptime.advance(by: .milliseconds(60_000))
     #expect(nonces.isFresh(nonce))
-    uptime.advance(240_000)
+    uptime.advance(by: .milliseconds(240_000))
     #expect(!nonces.isFresh(nonce))
   }
 
   @Test("Changes") func changes() {
     let uptime = ManualUptime()
-    let nonces = DPoPNonces { uptime.nowMs }
+    let nonces = DPoPNonces { uptime.now }
     let first = nonces.current()
-    uptime.advance(30_000)
+    uptime.advance(by: .milliseconds(30_000))
     #expect(nonces.current() != first)
   }
 
@@ -63,7 +63,7 @@ final class ManualUptime: Sendable {
   func extremeSteps() {
     let steps: [Int64] = [0, 1000]
     for current in steps {
-      let nonces = DPoPNonces { current * 30_000 }
+      let nonces = DPoPNonces { .seconds(current * 30) }
       let extremes: [Int64] = [.min, .min + 1, current + 1, current - 9, .max - 1, .max]
       for step in extremes { #expect(!nonces.isFresh(nonces.nonce(ofStep: step))) }
       #expect(nonces.isFresh(nonces.nonce(ofStep: current)))
@@ -82,19 +82,19 @@ final class ManualUptime: Sendable {
 @Suite(.timeLimit(.minutes(5))) struct ReplayCacheTests {
   @Test("Seen for its lifetime and by its owner") func seenForItsLifetimeAndByItsOwner() {
     let uptime = ManualUptime()
-    let cache = ReplayCache(lifetimeMs: 1000, capacity: 10, share: 10) { uptime.nowMs }
+    let cache = ReplayCache(lifetime: .seconds(1), capacity: 10, share: 10) { uptime.now }
     #expect(cache.remember("a", of: "x") == .new)
     #expect(cache.remember("a", of: "y") == .new)
-    uptime.advance(999)
+    uptime.advance(by: .milliseconds(999))
     #expect(cache.remember("a", of: "x") == .seen)
-    uptime.advance(1)
+    uptime.advance(by: .milliseconds(1))
     #expect(cache.remember("a", of: "x") == .seen)
-    uptime.advance(5000)
+    uptime.advance(by: .milliseconds(5000))
     #expect(cache.remember("a", of: "x") == .new)
   }
 
   @Test("Full is said") func fullIsSaid() {
-    let cache = ReplayCache(lifetimeMs: 1000, capacity: 2, share: 2) { 0 }
+    let cache = ReplayCache(lifetime: .seconds(1), capacity: 2, share: 2) { .zero }
     #expect(cache.remember("a", of: "x") == .new)
     #expect(cache.remember("b", of: "x") == .new)
     #expect(cache.remember("c", of: "y") == .full)
@@ -108,19 +108,19 @@ final class ManualUptime: Sendable {
   @Test("One client cannot use up the capacity of others")
   func share() {
     let uptime = ManualUptime()
-    let cache = ReplayCache(lifetimeMs: 1000, capacity: 10, share: 3) { uptime.nowMs }
+    let cache = ReplayCache(lifetime: .seconds(1), capacity: 10, share: 3) { uptime.now }
     for proof in 1...3 { #expect(cache.remember("\(proof)", of: "busy") == .new) }
     #expect(cache.remember("4", of: "busy") == .tooMany)
     #expect(cache.remember("1", of: "busy") == .seen)
     for client in 1...7 { #expect(cache.remember("1", of: "client \(client)") == .new) }
-    uptime.advance(1000)
+    uptime.advance(by: .milliseconds(1000))
     #expect(cache.remember("4", of: "busy") == .new)
   }
 }
 
 @Suite(.timeLimit(.minutes(5))) struct ReplayReserveTests {
   @Test("Clients that use up the capacity leave the reserve to others") func reserve() {
-    let cache = ReplayCache(lifetimeMs: 1000, capacity: 6, share: 3, reserve: 2, reservedShare: 1) { 0 }
+    let cache = ReplayCache(lifetime: .seconds(1), capacity: 6, share: 3, reserve: 2, reservedShare: 1) { .zero }
     for client in ["busy", "busier"] { for proof in 1...3 { #expect(cache.remember("\(proof)", of: client) == .new) } }
     #expect(cache.remember("1", of: "quiet") == .new)
     #expect(cache.remember("2", of: "quiet") == .full)
@@ -132,17 +132,17 @@ final class ManualUptime: Sendable {
 @Suite(.timeLimit(.minutes(5))) struct RateLimiterTests {
   @Test("Burst then rate") func burstThenRate() {
     let uptime = ManualUptime()
-    let limiter = RateLimiter(perSecond: 2, burst: 3) { uptime.nowMs }
+    let limiter = RateLimiter(perSecond: 2, burst: 3) { uptime.now }
     #expect((1...4).map { _ in limiter.allows("a") } == [true, true, true, false])
     #expect(limiter.allows("b"))
-    uptime.advance(500)
+    uptime.advance(by: .milliseconds(500))
     #expect(limiter.allows("a"))
     #expect(!limiter.allows("a"))
   }
 
   @Test("A returned token can be taken again and does not exceed the capacity")
   func givingBack() {
-    let limiter = RateLimiter(perSecond: 0, burst: 1) { 0 }
+    let limiter = RateLimiter(perSecond: 0, burst: 1) { .zero }
     limiter.giveBack("a")
     #expect(limiter.allows("a"))
     #expect(!limiter.allows("a"))
@@ -154,10 +154,10 @@ final class ManualUptime: Sendable {
 
   @Test("Bounded memory") func boundedMemory() {
     let uptime = ManualUptime()
-    let limiter = RateLimiter(perSecond: 1, burst: 1, capacity: 2) { uptime.nowMs }
+    let limiter = RateLimiter(perSecond: 1, burst: 1, capacity: 2) { uptime.now }
     #expect(limiter.allows("a") && limiter.allows("b"))
     #expect(!limiter.allows("c"))
-    uptime.advance(1000)
+    uptime.advance(by: .milliseconds(1000))
     #expect(limiter.allows("c"))
   }
 }
@@ -176,10 +176,10 @@ final class ManualUptime: Sendable {
   @Test(
     "Delays",
     arguments: [(1, 1_000), (2, 5_000), (3, 30_000), (4, 120_000), (5, 600_000), (6, 1_800_000), (60, 1_800_000)])
-  func delays(attempts: Int, delayMs: Int64) {
-    #expect(CallbackSchedule.delayMs(afterFailures: attempts, jitter: 0) == delayMs)
-    #expect(CallbackSchedule.delayMs(afterFailures: attempts, jitter: -1) == delayMs * 8 / 10)
-    #expect(CallbackSchedule.delayMs(afterFailures: attempts, jitter: 1) == delayMs * 12 / 10)
+  func delays(attempts: Int, milliseconds: Int64) {
+    #expect(CallbackSchedule.delay(afterFailures: attempts, jitter: 0) == .milliseconds(milliseconds))
+    #expect(CallbackSchedule.delay(afterFailures: attempts, jitter: -1) == .milliseconds(milliseconds * 8 / 10))
+    #expect(CallbackSchedule.delay(afterFailures: attempts, jitter: 1) == .milliseconds(milliseconds * 12 / 10))
   }
 
   @Test(

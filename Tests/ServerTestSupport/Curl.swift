@@ -1,56 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// One HTTP exchange with the `curl` program: the client contains no code of this project.
-public struct Curl: Sendable {
-  public var certificateAuthority: String?
+/// HTTP exchanges by libcurl, with the arguments of the program `curl`: the client contains no code of this project.
+package struct Curl: Sendable {
+  package var certificateAuthority: String?
 
-  public init(certificateAuthority: String? = nil) { self.certificateAuthority = certificateAuthority }
+  package init(certificateAuthority: String? = nil) { self.certificateAuthority = certificateAuthority }
 
-  public struct Reply: Sendable {
-    public let status: Int
+  package struct Reply: Sendable {
+    package let status: Int
     /// Names in lowercase.
-    public let headers: [String: String]
-    public let body: [UInt8]
+    package let headers: [String: String]
+    package let body: [UInt8]
 
-    public var text: String { String(decoding: body, as: UTF8.self) }
+    package var text: String { String(decoding: body, as: UTF8.self) }
 
     /// The body as a JSON object; empty if it is not one.
-    public var json: [String: any Sendable] {
+    package var json: [String: any Sendable] {
       (try? JSONSerialization.jsonObject(with: Data(body))) as? [String: any Sendable] ?? [:]
     }
   }
 
-  public struct CurlError: Error, CustomStringConvertible {
-    public let description: String
-    public init(description: String) { self.description = description }
+  package struct CurlError: Error, CustomStringConvertible {
+    package let description: String
+    package init(description: String) { self.description = description }
   }
 
-  public static let program = "/usr/bin/curl"
+  package static let program = "/usr/bin/curl"
 
   /// - Parameter arguments: as on curl's command line, including the URL.
-  public func callAsFunction(_ arguments: [String], input: [UInt8]? = nil) throws -> Reply {
-    let output = try run(Self.program, all(arguments + (input == nil ? [] : ["--data-binary", "@-"])), input: input)
-    guard output.status == 0 else { throw CurlError(description: "curl ended with \(output.status): \(output.errors)") }
-    return try Self.parse(output.bytes)
+  package func callAsFunction(_ arguments: [String], input: [UInt8]? = nil) throws -> Reply {
+    var options = try LibcurlExchange.Options(arguments)
+    options.authority = options.authority ?? certificateAuthority
+    return try LibcurlExchange().perform(options, input: input)
   }
 
-  public func callAsFunction(_ arguments: String...) throws -> Reply { try self(arguments) }
+  package func callAsFunction(_ arguments: String...) throws -> Reply { try self(arguments) }
 
-  /// Adds the common arguments.
-  public func all(_ arguments: [String]) -> [String] {
+  /// The arguments for the program itself, for a stream that outlives a call.
+  package func all(_ arguments: [String]) -> [String] {
     ["--silent", "--show-error", "--include", "--max-time", "30"]
       + (certificateAuthority.map { ["--cacert", $0] } ?? []) + arguments
   }
 
-  static func parse(_ bytes: [UInt8]) throws -> Reply {
-    let separator = Array("\r\n\r\n".utf8)
-    guard let end = bytes.indices.first(where: { bytes[$0...].starts(with: separator) }) else {
-      throw CurlError(description: "no HTTP head in \(String(decoding: bytes, as: UTF8.self))")
-    }
-    let lines = String(decoding: bytes[..<end], as: UTF8.self).split(separator: "\r\n")
+  static func reply(head: [UInt8], body: [UInt8]) throws -> Reply {
+    let lines = String(decoding: head, as: UTF8.self).split(separator: "\r\n")
     guard let status = lines.first?.split(separator: " ").dropFirst().first.flatMap({ Int($0) }) else {
-      throw CurlError(description: "no status line")
+      throw CurlError(description: "no status line in \(String(decoding: head, as: UTF8.self))")
     }
     var headers: [String: String] = [:]
     for line in lines.dropFirst() {
@@ -58,6 +54,6 @@ public struct Curl: Sendable {
       guard halves.count == 2 else { continue }
       headers[halves[0].lowercased()] = halves[1].trimmingCharacters(in: .whitespaces)
     }
-    return Reply(status: status, headers: headers, body: Array(bytes[(end + separator.count)...]))
+    return Reply(status: status, headers: headers, body: body)
   }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Cryptography
+import Cryptography
 import Foundation
-public import OpenPGP
-public import ReferenceProtocol
-public import Secrets
+package import OpenPGP
+package import ReferenceProtocol
+package import Secrets
 
 /// Authenticators other than the PIN. In these tests a refresh token represents the right finger or badge.
 extension DeviceClient {
   /// Announces what the device can use now.
-  public func announce(
+  package func announce(
     biometric: [String] = [], custom: [String] = [], display: ApprovalCapabilities.Display = .none
   ) throws {
     let capabilities = ApprovalCapabilities(
@@ -20,19 +20,19 @@ extension DeviceClient {
     ).expect(200)
   }
 
-  public func authenticatorPath(_ id: String) -> String { "/device/v1/profiles/\(profileID)/authenticators/\(id)" }
+  package func authenticatorPath(_ id: String) -> String { "/device/v1/profiles/\(profileID)/authenticators/\(id)" }
 
-  public func authenticators() throws -> [AuthenticatorEntry] {
+  package func authenticators() throws -> [AuthenticatorEntry] {
     try call("GET", "/device/v1/profiles/\(profileID)/authenticators").expect(200).decoded(AuthenticatorList.self)
       .authenticators
   }
 
-  public func authenticatorKey(_ id: String, _ token: SecretBytes) throws -> KnowledgeKey {
+  package func authenticatorKey(_ id: String, _ token: SecretBytes) throws -> KnowledgeKey {
     try KnowledgeKey(refreshToken: token, clientID: clientID, profileID: profileID, authenticator: id)
   }
 
   /// An assertion signed by the key of an authenticator.
-  public func assertion(
+  package func assertion(
     _ path: String, by id: String, _ token: SecretBytes, data: [UInt8]? = nil, identifier: String = Random.uuid(),
     nonce: String? = nil, change: (inout KnowledgeAssertion.Claims) -> Void = { _ in }
   ) throws -> String {
@@ -45,7 +45,7 @@ extension DeviceClient {
   }
 
   /// The body of a registration, with an assertion of the PIN.
-  public func registrationBody(
+  package func registrationBody(
     _ id: String, data: [UInt8]? = nil, pin: SecretBytes? = nil, ephemeral: OpenPGPKey
   ) throws -> AuthenticatorRegistrationRequest {
     AuthenticatorRegistrationRequest(
@@ -53,7 +53,7 @@ extension DeviceClient {
       ephemeralCertificate: ephemeral.certificate.bytes.base64, data: data?.base64)
   }
 
-  public func beginRegistration(
+  package func beginRegistration(
     _ id: String, _ body: AuthenticatorRegistrationRequest, key: String = Random.uuid()
   ) throws -> Curl.Reply {
     try call(
@@ -62,19 +62,19 @@ extension DeviceClient {
   }
 
   /// - Returns: the authenticator's refresh token.
-  public func open(_ registration: AuthenticatorRegistration, with ephemeral: OpenPGPKey) throws -> SecretBytes {
+  package func open(_ registration: AuthenticatorRegistration, with ephemeral: OpenPGPKey) throws -> SecretBytes {
     let signer = try OpenPGPCertificate(parsing: bytes(base64: registration.serverCertificate)!)
     return SecretBytes(copying: try ephemeral.open(bytes(base64: registration.sealedToken)!, from: signer))
   }
 
   @discardableResult
-  public func activateRegistration(_ id: String, _ registrationID: String, _ token: SecretBytes) throws -> Curl.Reply {
+  package func activateRegistration(_ id: String, _ registrationID: String, _ token: SecretBytes) throws -> Curl.Reply {
     let path = authenticatorPath(id) + "/registrations/\(registrationID)/activation"
     let assertion = try assertion(path, by: id, token, nonce: registrationID)
     return try call("POST", path, body: AuthenticatorActivation(assertion: assertion))
   }
 
-  public func registrationState(
+  package func registrationState(
     _ id: String, _ registrationID: String
   ) throws -> AuthenticatorRegistrationStatus.State {
     try call("GET", authenticatorPath(id) + "/registrations/\(registrationID)").expect(200)
@@ -83,7 +83,7 @@ extension DeviceClient {
 
   /// Registers an authenticator completely, as the logged-in user.
   /// - Returns: its refresh token.
-  public func registerAuthenticator(_ id: String, data: [UInt8]? = nil) throws -> SecretBytes {
+  package func registerAuthenticator(_ id: String, data: [UInt8]? = nil) throws -> SecretBytes {
     try logInWithPIN().expect(200)
     let ephemeral = try OpenPGPKey.generate(userID: "ephemeral")
     let registration = try beginRegistration(id, registrationBody(id, data: data, ephemeral: ephemeral)).expect(201)
@@ -94,7 +94,7 @@ extension DeviceClient {
   }
 
   @discardableResult
-  public func logIn(
+  package func logIn(
     with id: String, _ token: SecretBytes, data: [UInt8]? = nil, assertion: String? = nil
   ) throws -> Curl.Reply {
     let assertion = try assertion ?? self.assertion("/oauth/token", by: id, token, data: data)
@@ -107,7 +107,7 @@ extension DeviceClient {
   }
 
   /// An approval with an authenticator for a fetched request.
-  public func answer(
+  package func answer(
     _ fetched: (bytes: [UInt8], request: ApprovalRequest), with id: String, _ token: SecretBytes,
     data: [UInt8]? = nil, attempt: Int = 1, nonce: String? = nil, change: (inout ApprovalAnswer) -> Void = { _ in }
   ) throws -> SealedAnswer {
@@ -126,7 +126,7 @@ extension DeviceClient {
   }
 
   /// An approval with the PIN for a request that asks for another authenticator.
-  public func answerWithFallback(
+  package func answerWithFallback(
     _ fetched: (bytes: [UInt8], request: ApprovalRequest), _ pin: SecretBytes? = nil, attempt: Int = 1,
     nonce: String? = nil
   ) throws -> SealedAnswer {

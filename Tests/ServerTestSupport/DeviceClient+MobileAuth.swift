@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Cryptography
+import Cryptography
 import Foundation
-public import OpenPGP
-public import ReferenceProtocol
+package import OpenPGP
+package import ReferenceProtocol
 
 /// Enrollment and answers.
 extension DeviceClient {
   private var profilePath: String { "/device/v1/profiles/\(profileID)" }
 
   @discardableResult
-  public func exchangeKeys(_ certificate: OpenPGPCertificate? = nil) throws -> Curl.Reply {
+  package func exchangeKeys(_ certificate: OpenPGPCertificate? = nil) throws -> Curl.Reply {
     let certificate = certificate ?? openPGP.certificate
     let reply = try call(
       "PUT", profilePath + "/mobile-auth", body: KeyExchangeRequest(openPGPCertificate: certificate.bytes.base64),
@@ -23,7 +23,7 @@ extension DeviceClient {
   }
 
   @discardableResult
-  public func acknowledgeKeys() throws -> Curl.Reply {
+  package func acknowledgeKeys() throws -> Curl.Reply {
     let content = KeyAcknowledgementContent(clientID: clientID, profileID: profileID, keyID: keyID)
     let proof = try openPGP.seal(JSON.encode(content), to: serverCertificate!)
     return try call(
@@ -31,23 +31,23 @@ extension DeviceClient {
   }
 
   @discardableResult
-  public func enrollForPush() throws -> Curl.Reply {
+  package func enrollForPush() throws -> Curl.Reply {
     try call("PUT", profilePath + "/push", body: PushEnrollmentRequest(transport: .sse), token: userToken)
   }
 
-  public func pending() throws -> [PendingEntry] {
+  package func pending() throws -> [PendingEntry] {
     try call("GET", "/device/v1/pending").expect(200).decoded(PendingList.self).requests
   }
 
   /// The bytes of the request, and their decoded content.
-  public func fetch(_ transaction: String) throws -> (bytes: [UInt8], request: ApprovalRequest) {
+  package func fetch(_ transaction: String) throws -> (bytes: [UInt8], request: ApprovalRequest) {
     let sealed = try call("GET", "/device/v1/requests/\(transaction)/message").expect(200).decoded(SealedRequest.self)
     let opened = try openPGP.open(bytes(base64: sealed.message)!, from: serverCertificate!)
     return (opened, try JSON.decode(ApprovalRequest.self, from: opened))
   }
 
   /// The answer to a fetched request; `change` makes it invalid.
-  public func answer(
+  package func answer(
     _ transaction: String, _ decision: ApprovalAnswer.Decision, change: (inout ApprovalAnswer) -> Void = { _ in }
   ) throws -> SealedAnswer {
     let (plaintext, request) = try fetch(transaction)
@@ -61,7 +61,7 @@ extension DeviceClient {
   }
 
   @discardableResult
-  public func send(_ answer: SealedAnswer, to transaction: String, key: String = Random.uuid()) throws
+  package func send(_ answer: SealedAnswer, to transaction: String, key: String = Random.uuid()) throws
     -> Curl.Reply
   {
     try call(
@@ -69,7 +69,7 @@ extension DeviceClient {
   }
 
   @discardableResult
-  public func deny(_ transaction: String, _ reason: DenialReason, key: String = Random.uuid()) throws
+  package func deny(_ transaction: String, _ reason: DenialReason, key: String = Random.uuid()) throws
     -> Curl.Reply
   {
     try call(
@@ -78,7 +78,7 @@ extension DeviceClient {
   }
 
   /// Waits for the next events after a cursor; nil requests the current cursor.
-  public func events(after cursor: String?, wait: Int = 20) throws -> EventPage? {
+  package func events(after cursor: String?, wait: Int = 20) throws -> EventPage? {
     let query = cursor.map { "?after=\($0)" } ?? ""
     let reply = try call(
       "GET", "/device/v1/events" + query, headers: ["Accept: application/json", "Prefer: wait=\(wait)"])
@@ -86,7 +86,7 @@ extension DeviceClient {
   }
 
   /// An event stream with curl, after its first line: the device is connected.
-  public func openEventStream(after cursor: String? = nil) throws -> RunningProgram {
+  package func openEventStream(after cursor: String? = nil) throws -> RunningProgram {
     let headers = ["Accept: text/event-stream"] + (cursor.map { ["Last-Event-ID: \($0)"] } ?? [])
     let stream = try RunningProgram(
       Curl.program,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Cryptography
+import Cryptography
 import Foundation
 import OpenPGP
-public import ReferenceProtocol
-public import Secrets
+package import ReferenceProtocol
+package import Secrets
 
 /// PIN operations. In these tests the refresh token represents the correct PIN, and another refresh token a wrong one.
 extension DeviceClient {
   /// As `enrolled`, at a server with PINs.
-  public static func enrolledWithPIN(at server: TokenServerProcess, as user: String, profile: String = "PROF01") throws
+  package static func enrolledWithPIN(at server: TokenServerProcess, as user: String, profile: String = "PROF01") throws
     -> DeviceClient
   {
     let device = try DeviceClient(server)
@@ -20,7 +20,7 @@ extension DeviceClient {
   }
 
   /// Another user on the same device.
-  public func secondUser(_ user: String, profile: String) throws -> DeviceClient {
+  package func secondUser(_ user: String, profile: String) throws -> DeviceClient {
     let other = try DeviceClient(server, key: key)
     (other.clientID, other.profileID) = (clientID, profile)
     try other.finishEnrollment(with: server.activationCode(for: user))
@@ -38,7 +38,7 @@ extension DeviceClient {
 
   /// Sends the pre-authorized code with a certificate for the exchange; stores the refresh token and its nonce.
   @discardableResult
-  public func activateForPIN(_ code: String) throws -> Curl.Reply {
+  package func activateForPIN(_ code: String) throws -> Curl.Reply {
     let ephemeral = try OpenPGPKey.generate(userID: "ephemeral")
     let reply = try token([
       "grant_type=\(Grant.preAuthorizedCode)", "pre-authorized_code=\(code)", "profile_id=\(profileID)",
@@ -57,12 +57,12 @@ extension DeviceClient {
 
   private var profileURL: String { "/device/v1/profiles/\(profileID)" }
 
-  public func knowledgeKey(_ refreshToken: SecretBytes? = nil) throws -> KnowledgeKey {
+  package func knowledgeKey(_ refreshToken: SecretBytes? = nil) throws -> KnowledgeKey {
     try KnowledgeKey(refreshToken: refreshToken ?? self.refreshToken!, clientID: clientID, profileID: profileID)
   }
 
   /// An assertion for a URL of the server.
-  public func assertion(
+  package func assertion(
     _ path: String, _ refreshToken: SecretBytes? = nil, identifier: String = Random.uuid(), nonce: String? = nil,
     change: (inout KnowledgeAssertion.Claims) -> Void = { _ in }
   ) throws -> String {
@@ -74,26 +74,26 @@ extension DeviceClient {
   }
 
   @discardableResult
-  public func activatePIN(_ assertion: String? = nil) throws -> Curl.Reply {
+  package func activatePIN(_ assertion: String? = nil) throws -> Curl.Reply {
     let assertion = try assertion ?? self.assertion(profileURL + "/pin", nonce: pinNonce)
     return try call("POST", profileURL + "/pin", body: PINActivation(assertion: assertion), token: userToken)
   }
 
   /// Logs in with the PIN; the reply has a user access token if the PIN is correct.
   @discardableResult
-  public func logInWithPIN(_ refreshToken: SecretBytes? = nil, assertion: String? = nil) throws -> Curl.Reply {
+  package func logInWithPIN(_ refreshToken: SecretBytes? = nil, assertion: String? = nil) throws -> Curl.Reply {
     let reply = try token(loginForm(refreshToken, assertion: assertion))
     if reply.status == 200 { userToken = try reply.decoded(AccessTokenResponse.self).accessToken }
     return reply
   }
 
-  public func loginForm(_ refreshToken: SecretBytes? = nil, assertion: String? = nil) throws -> [String] {
+  package func loginForm(_ refreshToken: SecretBytes? = nil, assertion: String? = nil) throws -> [String] {
     let assertion = try assertion ?? self.assertion("/oauth/token", refreshToken)
     return ["grant_type=\(Grant.jwtBearer)", "assertion=\(assertion)", "profile_id=\(profileID)"]
   }
 
   /// - Returns: the reply, and its content if it was a `201`.
-  public func beginPINChange(
+  package func beginPINChange(
     _ refreshToken: SecretBytes? = nil, assertion: String? = nil
   ) throws -> (reply: Curl.Reply, change: (id: String, refreshToken: SecretBytes)?) {
     let ephemeral = try OpenPGPKey.generate(userID: "ephemeral")
@@ -110,19 +110,19 @@ extension DeviceClient {
   }
 
   @discardableResult
-  public func commitPINChange(_ id: String, _ refreshToken: SecretBytes, assertion: String? = nil) throws -> Curl.Reply
+  package func commitPINChange(_ id: String, _ refreshToken: SecretBytes, assertion: String? = nil) throws -> Curl.Reply
   {
     let path = "\(profileURL)/pin-changes/\(id)/commit"
     let assertion = try assertion ?? self.assertion(path, refreshToken, nonce: id)
     return try call("POST", path, body: PINChangeCommit(assertion: assertion))
   }
 
-  public func pinChangeState(_ id: String) throws -> PINChangeStatus.State {
+  package func pinChangeState(_ id: String) throws -> PINChangeStatus.State {
     try call("GET", "\(profileURL)/pin-changes/\(id)").expect(200).decoded(PINChangeStatus.self).state
   }
 
   /// The profile's counts in the response to a validation.
-  public func failureCounts() throws -> ProfileFailureCounts? {
+  package func failureCounts() throws -> ProfileFailureCounts? {
     let validation = ValidationRequest(softwareVersion: "1.0.0", osVersion: "x", profiles: [profileID])
     return try call("POST", "/device/v1/validations", body: validation).expect(200)
       .decoded(ValidationResponse.self).failureCounts?.first
@@ -132,7 +132,7 @@ extension DeviceClient {
   /// - Parameters:
   ///   - nonce: the nonce in the response to a wrong PIN; nil for the request's own.
   ///   - change: makes the answer invalid.
-  public func answerWithPIN(
+  package func answerWithPIN(
     _ fetched: (bytes: [UInt8], request: ApprovalRequest), _ refreshToken: SecretBytes? = nil, attempt: Int = 1,
     nonce: String? = nil, change: (inout ApprovalAnswer) -> Void = { _ in }
   ) throws -> SealedAnswer {

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Cryptography
+package import Cryptography
 import Foundation
-public import OpenPGP
+package import OpenPGP
 import ReferenceProtocol
-public import Secrets
+package import Secrets
 
 /// A device client made of the wire types and `curl`, sufficient to enroll and answer, without code of the token. Each
 /// instance belongs to one test.
-public final class DeviceClient: @unchecked Sendable {
-  public let server: TokenServerProcess
-  public let key: P256PrivateKey
-  public let openPGP: OpenPGPKey
-  public var clientID = ""
-  public var profileID = "PROF01"
-  public var userToken: String?
-  public var deviceToken: String?
-  public var nonce: String?
-  public var serverCertificate: OpenPGPCertificate?
-  public var keyID = ""
+package final class DeviceClient: @unchecked Sendable {
+  package let server: TokenServerProcess
+  package let key: P256PrivateKey
+  package let openPGP: OpenPGPKey
+  package var clientID = ""
+  package var profileID = "PROF01"
+  package var userToken: String?
+  package var deviceToken: String?
+  package var nonce: String?
+  package var serverCertificate: OpenPGPCertificate?
+  package var keyID = ""
   /// `RT`. A real token stores it only encrypted with a PIN-derived key.
-  public var refreshToken: SecretBytes?
-  public var pinNonce: String?
+  package var refreshToken: SecretBytes?
+  package var pinNonce: String?
   /// The number of retries in the last exchange.
-  public private(set) var retries = 0
+  package private(set) var retries = 0
 
   /// - Parameter key: the key of a registered device; nil creates a new one.
-  public init(_ server: TokenServerProcess, key: P256PrivateKey? = nil) throws {
+  package init(_ server: TokenServerProcess, key: P256PrivateKey? = nil) throws {
     self.server = server
     self.key = try key ?? P256PrivateKey()
     openPGP = try OpenPGPKey.generate(userID: "device")
@@ -41,7 +41,7 @@ public final class DeviceClient: @unchecked Sendable {
   }
 
   /// A client that is registered and activated, has exchanged keys, and is enrolled for push.
-  public static func enrolled(at server: TokenServerProcess, as user: String, profile: String = "PROF01") throws
+  package static func enrolled(at server: TokenServerProcess, as user: String, profile: String = "PROF01") throws
     -> DeviceClient
   {
     let device = try DeviceClient(server)
@@ -57,7 +57,7 @@ public final class DeviceClient: @unchecked Sendable {
   }
 
   @discardableResult
-  public func register(_ credential: String, headers: [String] = []) throws -> Curl.Reply {
+  package func register(_ credential: String, headers: [String] = []) throws -> Curl.Reply {
     let registration = RegistrationRequest(
       clientName: "Test device", softwareID: "approval-token", softwareVersion: "1.0.0", key: JWK(key.publicKey),
       capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
@@ -70,7 +70,7 @@ public final class DeviceClient: @unchecked Sendable {
   }
 
   @discardableResult
-  public func activate(_ code: String) throws -> Curl.Reply {
+  package func activate(_ code: String) throws -> Curl.Reply {
     let reply = try token([
       "grant_type=\(Grant.preAuthorizedCode)", "pre-authorized_code=\(code)", "profile_id=\(profileID)",
     ])
@@ -79,7 +79,7 @@ public final class DeviceClient: @unchecked Sendable {
   }
 
   @discardableResult
-  public func logIn() throws -> Curl.Reply {
+  package func logIn() throws -> Curl.Reply {
     let reply = try token(["grant_type=client_credentials"])
     if reply.status == 200 { deviceToken = try reply.decoded(AccessTokenResponse.self).accessToken }
     return reply
@@ -87,7 +87,7 @@ public final class DeviceClient: @unchecked Sendable {
 
   /// Calls the token endpoint; retries if it requires a nonce.
   @discardableResult
-  public func token(_ fields: [String], path: String = "/oauth/token", now: Int64? = nil) throws -> Curl.Reply {
+  package func token(_ fields: [String], path: String = "/oauth/token", now: Int64? = nil) throws -> Curl.Reply {
     func attempt() throws -> Curl.Reply {
       let reply = try server.curl(tokenArguments(fields, path: path, now: now))
       nonce = reply.headers["dpop-nonce"]
@@ -99,7 +99,7 @@ public final class DeviceClient: @unchecked Sendable {
   }
 
   /// The curl command line of one call of the token endpoint.
-  public func tokenArguments(_ fields: [String], path: String = "/oauth/token", now: Int64? = nil) throws -> [String] {
+  package func tokenArguments(_ fields: [String], path: String = "/oauth/token", now: Int64? = nil) throws -> [String] {
     let url = server.url + path
     let now = now ?? Int64(Date().timeIntervalSince1970)
     let assertion = try ClientAssertion.make(clientID: clientID, audience: server.url, now: now, key: key)
@@ -110,7 +110,7 @@ public final class DeviceClient: @unchecked Sendable {
 
   /// Calls the device API; retries if it requires a nonce.
   @discardableResult
-  public func call(
+  package func call(
     _ method: String, _ path: String, body: (any Encodable)? = nil, token: String? = nil, headers: [String] = []
   ) throws -> Curl.Reply {
     let bytes = body.map { JSON.encode($0) }
@@ -127,7 +127,7 @@ public final class DeviceClient: @unchecked Sendable {
   }
 
   /// The curl command line of one call.
-  public func arguments(_ method: String, _ path: String, token: String? = nil, headers: [String] = []) throws
+  package func arguments(_ method: String, _ path: String, token: String? = nil, headers: [String] = []) throws
     -> [String]
   {
     let url = server.url + path
@@ -140,10 +140,10 @@ public final class DeviceClient: @unchecked Sendable {
 }
 
 extension Curl.Reply {
-  public func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value { try JSON.decode(type, from: body) }
+  package func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value { try JSON.decode(type, from: body) }
 
   @discardableResult
-  public func expect(_ status: Int) throws -> Curl.Reply {
+  package func expect(_ status: Int) throws -> Curl.Reply {
     guard self.status == status else {
       throw Curl.CurlError(description: "HTTP \(self.status) instead of \(status): \(text)")
     }

@@ -2,16 +2,16 @@
 import Foundation
 
 /// The result of a finished program.
-public struct ProgramOutput: Sendable {
-  public let status: Int32
-  public let bytes: [UInt8]
-  public let errors: String
+package struct ProgramOutput: Sendable {
+  package let status: Int32
+  package let bytes: [UInt8]
+  package let errors: String
 
-  public var text: String { String(decoding: bytes, as: UTF8.self) }
+  package var text: String { String(decoding: bytes, as: UTF8.self) }
 }
 
 /// Runs a program to its end.
-public func run(_ program: String, _ arguments: [String], input: [UInt8]? = nil) throws -> ProgramOutput {
+package func run(_ program: String, _ arguments: [String], input: [UInt8]? = nil) throws -> ProgramOutput {
   let process = Process()
   process.executableURL = URL(fileURLWithPath: program)
   process.arguments = arguments
@@ -30,13 +30,13 @@ public func run(_ program: String, _ arguments: [String], input: [UInt8]? = nil)
 }
 
 /// A running program whose output is read line by line.
-public final class RunningProgram: @unchecked Sendable {
+package final class RunningProgram: @unchecked Sendable {
   private let process = Process()
   private let output = Pipe()
   /// Used only by the test that owns the program.
   private var buffer = Data()
 
-  public init(_ program: String, _ arguments: [String], errors: String? = nil) throws {
+  package init(_ program: String, _ arguments: [String], errors: String? = nil) throws {
     process.executableURL = URL(fileURLWithPath: program)
     process.arguments = arguments
     process.standardInput = FileHandle.nullDevice
@@ -53,7 +53,7 @@ public final class RunningProgram: @unchecked Sendable {
   deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
 
   /// - Returns: nil when the program has closed its output.
-  public func nextLine() -> String? {
+  package func nextLine() -> String? {
     while true {
       if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
         let line = String(decoding: buffer[..<end], as: UTF8.self)
@@ -66,13 +66,13 @@ public final class RunningProgram: @unchecked Sendable {
     }
   }
 
-  public var processIdentifier: Int32 { process.processIdentifier }
+  package var processIdentifier: Int32 { process.processIdentifier }
 
-  public func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+  package func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
 
   /// - Returns: the exit status.
   @discardableResult
-  public func waitForEnd() -> Int32 {
+  package func waitForEnd() -> Int32 {
     process.waitUntilExit()
     return process.terminationStatus
   }

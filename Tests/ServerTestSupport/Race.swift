@@ -3,11 +3,11 @@ import Foundation
 import Synchronization
 
 extension Curl {
-  public typealias Command = (arguments: [String], input: [UInt8]?)
+  package typealias Command = (arguments: [String], input: [UInt8]?)
 
   /// Runs all commands concurrently, each with its own `curl`.
   /// - Returns: the replies, in the order of the commands.
-  public func race(_ commands: [Command]) throws -> [Reply] {
+  package func race(_ commands: [Command]) throws -> [Reply] {
     let replies = Mutex([Int: Result<Reply, any Error>]())
     let group = DispatchGroup()
     for (index, command) in commands.enumerated() {

@@ -4,15 +4,15 @@ import Synchronization
 
 /// A running server with one portal and one device of the user alice, with the profile PROF01. Each test has its own
 /// copy of a server at which the device was enrolled over HTTP, once for all tests of this process.
-public struct ReadyServer: Sendable {
-  public let server: TokenServerProcess
-  public let device: DeviceClient
-  public let portal: (id: String, secret: String)
+package struct ReadyServer: Sendable {
+  package let server: TokenServerProcess
+  package let device: DeviceClient
+  package let portal: (id: String, secret: String)
 
   /// - Parameters:
   ///   - configuration: the complete `config.toml`; nil for the file of `init`.
   ///   - withPIN: whether alice has a PIN and the configuration contains `pin = true`.
-  public init(configuration: String? = nil, withPIN: Bool = false) throws {
+  package init(configuration: String? = nil, withPIN: Bool = false) throws {
     let original = try withPIN ? Original.withPIN.current() : Original.withoutPIN.current()
     server = try TokenServerProcess(
       configuration: configuration, directory: ServerDirectories.copy(of: original.device.server.directory))

@@ -3,11 +3,11 @@ import Foundation
 
 /// The scripts of a custom authenticator in the folder of a server. Each stores its input and prints what the test
 /// chose.
-public struct TestScripts: Sendable {
-  public let folder: String
+package struct TestScripts: Sendable {
+  package let folder: String
 
   /// - Parameter folder: created if necessary.
-  public init(in folder: String) throws {
+  package init(in folder: String) throws {
     self.folder = folder
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     for step in ["register", "authenticate"] {
@@ -17,24 +17,24 @@ public struct TestScripts: Sendable {
   }
 
   /// Writes an executable.
-  public func write(_ step: String, _ text: String, mode: Int = 0o755) throws {
+  package func write(_ step: String, _ text: String, mode: Int = 0o755) throws {
     let path = "\(folder)/\(step)"
     try text.write(toFile: path, atomically: true, encoding: .utf8)
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
   }
 
   /// Chooses the output of the next runs.
-  public func answer(_ text: String) throws {
+  package func answer(_ text: String) throws {
     try text.write(toFile: "\(folder)/answer", atomically: true, encoding: .utf8)
   }
 
-  public func answer(status: Int, data: String = "d", registrationData: String? = nil) throws {
+  package func answer(status: Int, data: String = "d", registrationData: String? = nil) throws {
     let stored = registrationData.map { #","registration_data":"\#($0)""# } ?? ""
     try answer(#"{"status":\#(status),"data":"\#(data)"\#(stored)}"#)
   }
 
   /// The inputs so far.
-  public func calls() throws -> [[String: any Sendable]] {
+  package func calls() throws -> [[String: any Sendable]] {
     let text = (try? String(contentsOfFile: "\(folder)/calls", encoding: .utf8)) ?? ""
     return text.split(separator: "\n").compactMap {
       (try? JSONSerialization.jsonObject(with: Data($0.utf8))) as? [String: any Sendable]

@@ -3,18 +3,18 @@ import BuiltPrograms
 import Foundation
 
 /// The built `token-server` in a temporary directory, used through its public interfaces.
-public final class TokenServerProcess: Sendable {
-  public let directory: String
-  public let url: String
+package final class TokenServerProcess: Sendable {
+  package let directory: String
+  package let url: String
   /// Trusts the server's certificate authority.
-  public let curl: Curl
+  package let curl: Curl
   private let program: RunningProgram
 
   /// - Parameters:
   ///   - configuration: the complete `config.toml`; nil for the file of `init`.
   ///   - directory: the directory of a stopped server, to start it again; nil for a copy of a newly initialized one.
   ///   - port: the port; 0 selects a free port.
-  public init(configuration: String? = nil, directory: String? = nil, port: Int = 0) throws {
+  package init(configuration: String? = nil, directory: String? = nil, port: Int = 0) throws {
     let executable = try BuiltProgram.path("token-server")
     self.directory = try directory ?? ServerDirectories.new()
     if let configuration {
@@ -39,22 +39,22 @@ public final class TokenServerProcess: Sendable {
   }
 
   /// The server's process.
-  public var processIdentifier: Int32 { program.processIdentifier }
+  package var processIdentifier: Int32 { program.processIdentifier }
 
-  public var port: Int { Int(url.split(separator: ":").last ?? "") ?? 0 }
+  package var port: Int { Int(url.split(separator: ":").last ?? "") ?? 0 }
 
   /// The server's log.
-  public var log: String { (try? String(contentsOfFile: directory + "/log", encoding: .utf8)) ?? "" }
+  package var log: String { (try? String(contentsOfFile: directory + "/log", encoding: .utf8)) ?? "" }
 
   /// - Returns: the exit status.
-  public func stop(killing: Bool = false) -> Int32 {
+  package func stop(killing: Bool = false) -> Int32 {
     program.send(killing ? SIGKILL : SIGTERM)
     return program.waitForEnd()
   }
 
   /// Runs a command with `--json` while the server runs.
   @discardableResult
-  public func admin(_ arguments: String...) throws -> [String: any Sendable] {
+  package func admin(_ arguments: String...) throws -> [String: any Sendable] {
     let output = try run(
       BuiltProgram.path("token-server"), arguments + ["--directory", directory, "--json"])
     guard output.status == 0 else { throw Curl.CurlError(description: "\(arguments): \(output.errors)") }
@@ -62,7 +62,7 @@ public final class TokenServerProcess: Sendable {
   }
 
   /// A new portal's credentials.
-  public func addPortal(_ id: String = "portal", _ options: String...) throws -> (id: String, secret: String) {
+  package func addPortal(_ id: String = "portal", _ options: String...) throws -> (id: String, secret: String) {
     let output = try run(
       BuiltProgram.path("token-server"), ["api-client", "add", id, "--directory", directory, "--json"] + options)
     let made = try JSONSerialization.jsonObject(with: Data(output.bytes)) as? [String: String]
@@ -71,7 +71,7 @@ public final class TokenServerProcess: Sendable {
   }
 
   /// A new code for a user; adds the user if necessary.
-  public func activationCode(for user: String) throws -> String {
+  package func activationCode(for user: String) throws -> String {
     _ = try? admin("user", "add", user)
     guard let code = try admin("activation-code", user)["code"] as? String else {
       throw Curl.CurlError(description: "no code")

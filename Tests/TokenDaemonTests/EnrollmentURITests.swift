@@ -38,6 +38,26 @@ import Testing
     #expect(Backends.kinds.filter { $0.recognizes(uri) }.map { $0.kind } == [kind].compactMap(\.self))
   }
 
+  @Test(
+    "An enrollment URI accepts only options that its kind of server lists",
+    arguments: [
+      ("approvaltoken://activate?server=https%3A%2F%2F127.0.0.1%3A1&code=1234567890128", [.origins]),
+      ("otpauth://totp/Example:ann?secret=GEZDGNBVGY3TQOJQ&issuer=Example", [.pin]),
+    ] as [(String, Set<EnrollmentOption>)])
+  func optionsOfKinds(uri: String, options: Set<EnrollmentOption>) throws {
+    #expect(try Backends.form(of: uri).options == options)
+    let kind = try #require(Backends.kinds.first { $0.recognizes(uri) })
+    #expect(options.isSubset(of: kind.enrollmentOptions))
+  }
+
+  @Test("The message about an option names the kinds of servers that accept it") func optionsOfOtherKinds() {
+    var options = EnrollmentOptions(
+      uri: "otpauth://totp/Example:ann?secret=GEZDGNBVGY3TQOJQ&issuer=Example")
+    options.allowedOrigins = ["https://shop.example"]
+    let text = "--allow-origin is for accounts of the reference token server: approvaltoken://activate?…"
+    #expect { try Backends.check(options) } throws: { ($0 as? CommandError)?.description == text }
+  }
+
   @Test("The message for another text lists how enrollment URIs begin") func otherTexts() {
     let text =
       "not an enrollment URI: one begins with approvaltoken://activate?, otpauth://, pia://, edumfa-push://, "

@@ -11,11 +11,14 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct WatchdogTests {
   /// A request handler that waits, and that a test can stop.
   private final class Loop: WatchdogSubject {
-    let wait = Mutex<Int?>(1)
+    let state = Mutex(HandlerState.waiting(1))
     let reacts = Mutex(true)
 
-    var currentWait: Int? { wait.withLock { $0 } }
-    func endWait() { if reacts.withLock({ $0 }) { wait.withLock { $0 = $0.map { $0 + 1 } } } }
+    var handlerState: HandlerState { state.withLock { $0 } }
+    func endWait() {
+      guard reacts.withLock({ $0 }) else { return }
+      state.withLock { if case .waiting(let number) = $0 { $0 = .waiting(number + 1) } }
+    }
   }
 
   private final class Count: Sendable {
@@ -47,8 +50,26 @@ import Testing
     try await watch(loop) { passInterval in
       #expect(await passInterval() == 1)
       #expect(await passInterval() == 2)
-      loop.wait.withLock { $0 = nil }
+      loop.state.withLock { $0 = .handling }
       #expect(await passInterval() == 3)
+      #expect(await passInterval() == 4)
+    }
+  }
+
+  /// Fails if a service whose handler never starts again looks as if it worked.
+  @Test("A handler that does not run is reported once, and always if that is shown as an error") func absent()
+    async throws
+  {
+    let loop = Loop()
+    try await watch(loop) { passInterval in
+      loop.state.withLock { $0 = .absent }
+      #expect(await passInterval() == 1)
+      #expect(await passInterval() == 1)
+      #expect(await passInterval() == 1)
+      loop.state.withLock { $0 = .failed }
+      #expect(await passInterval() == 2)
+      #expect(await passInterval() == 3)
+      loop.state.withLock { $0 = .waiting(7) }
       #expect(await passInterval() == 4)
     }
   }
@@ -74,16 +95,17 @@ import Testing
     try await fixture.enroll("mail")
     let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
     #expect(try await fixture.until(.idle(pending: 0)))
-    try await eventually("the handler waits") { fixture.service.currentWait != nil }
+    @Sendable func wait() -> Int { if case .waiting(let number) = fixture.service.handlerState { number } else { 0 } }
+    try await eventually("the handler waits") { wait() > 0 }
     for _ in 1...3 {
-      let former = try #require(fixture.service.currentWait)
+      let former = wait()
       fixture.service.endWait()
-      try await eventually("the handler waits again") { fixture.service.currentWait.map { $0 > former } ?? false }
+      try await eventually("the handler waits again") { wait() > former }
       #expect(await fixture.board.panel.showing == .idle(pending: 0))
     }
     for task in running { task.cancel() }
     for task in running { await task.value }
-    #expect(fixture.service.currentWait == nil)
+    #expect(fixture.service.handlerState == .absent)
   }
 
   @Test(

@@ -94,6 +94,26 @@ import Vault
     #expect(try fixture.vault(auditCapacity: 20).auditLines(newest: 100).count == kinds.count)
   }
 
+  @Test("The hourly limit applies to changes that are written together") func limitOfDeferred() throws {
+    let vault = try fixture.vault(hourlyLimit: 6)
+    try vault.put(server(acme))
+    try vault.put(account(alice))
+    for _ in 1...5 {
+      for number in 1...20 {
+        vault.enqueue(.record(AuditEntry(.opened, account: alice, detail: "\(number)", wallClockMilliseconds: ms(1))))
+      }
+      #expect(vault.queueLength == 20)
+      try vault.flush()
+    }
+    for hour in [3, 1] {
+      for _ in 1...20 { vault.enqueue(.record(AuditEntry(.opened, account: alice, wallClockMilliseconds: ms(hour)))) }
+    }
+    try vault.flush()
+    let kinds = try vault.auditLines(newest: 100).map(\.entry.kind)
+    let hour = [AuditEntry.Kind](repeating: .opened, count: 6) + [.leftOut]
+    #expect(kinds == hour + hour)
+  }
+
   @Test("The end of an answered request is recorded even above the hourly limit")
   func answersAreAlwaysWrittenDown() throws {
     let vault = try fixture.vault(hourlyLimit: 1)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import MobileAuth
 import SQLite
 import Secrets
@@ -118,6 +119,7 @@ import Testing
     { $0.lock = UserLock(policy: nil) }, { $0.lock = UserLock(policy: "ä") }, { $0.policies = "" },
     { $0.policies = #"{"x":{}}"# }, { $0.delivery = DeliveryAddress("m") },
     { $0.delivery = DeliveryAddress("m", wanted: "") }, { $0.enrollment = EnrollmentID("e") },
+    { $0.displayName = "Ann" }, { $0.allowedOrigins = ["https://shop.example"] },
   ]
 
   @Test("Is read as it was written, and a change of any field is a change", arguments: changes.indices)

@@ -38,7 +38,7 @@ private let target: FuzzTarget = {
 }()
 
 @_cdecl("LLVMFuzzerTestOneInput")
-public func testOneInput(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+package func testOneInput(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
   target(Array(UnsafeBufferPointer(start: data, count: size)))
   return 0
 }
@@ -52,7 +52,7 @@ private func runDriver(
 ) -> CInt
 
 @_cdecl("fuzz_main")
-public func main(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> CInt {
+package func main(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> CInt {
   var (count, arguments) = (count, arguments)
   return runDriver(&count, &arguments, testOneInput)
 }

@@ -13,7 +13,7 @@ private let numbers = [
 /// Replaces a number in the text with another one in every fourth mutation: mutations of single bytes rarely produce a
 /// number exactly at a limit.
 @_cdecl("LLVMFuzzerCustomMutator")
-public func mutateNumbers(_ data: UnsafeMutablePointer<UInt8>, _ size: Int, _ limit: Int, _ seed: UInt32) -> Int {
+package func mutateNumbers(_ data: UnsafeMutablePointer<UInt8>, _ size: Int, _ limit: Int, _ seed: UInt32) -> Int {
   let bytes = Array(UnsafeBufferPointer(start: data, count: size))
   guard seed % 4 == 0, let mutated = replaceNumber(in: bytes, seed: seed / 4), mutated.count <= limit else {
     return mutate(data, size, limit)

@@ -20,7 +20,7 @@ func readProof(_ bytes: [UInt8]) {
 
 private let now: Int64 = 1_795_253_339
 private let url = "https://s/oauth/token"
-private let nonces = DPoPNonces { 1_000_000 }
+private let nonces = DPoPNonces { .seconds(1000) }
 private let jwk = String(decoding: JSON.encode(JWK(Keys.device.publicKey)), as: UTF8.self)
 private let proofClaims = #"{"htm":"POST","htu":"https://s/oauth/token","iat":1,"jti":"j"}"#
 

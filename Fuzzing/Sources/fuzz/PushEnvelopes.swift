@@ -4,6 +4,7 @@ import Cryptography
 import HTTP
 import MobileAuth
 import Secrets
+import ServerBackends
 import Synchronization
 
 @testable import JSONValues
@@ -61,7 +62,7 @@ final class PushReceiver: Sendable {
   }
 
   func take(_ bytes: [UInt8]) {
-    guard case .kept? = try? ingress.accept(bytes) else { return }
+    guard case .stored(_)? = try? ingress.accept(bytes) else { return }
     require((try? ingress.accept(bytes)) == .known(AccountID("ann")), "a message that was kept is known")
     clock.advance(by: .seconds(1))
     wait { [self] in

@@ -13,9 +13,14 @@ package struct OATHBackend: ServerBackend {
   package static let displayName = "one-time passwords"
   package static let uriPrefixes = ["otpauth://"]
   package static let lastingSecretSchemes: Set<String> = ["otpauth"]
+  package static let enrollmentOptions: Set<EnrollmentOption> = [.pin]
 
-  private static var server: TokenServerRecord {
-    TokenServerRecord(id: TokenServerID("oath"), kind: kind, url: "otpauth:", secrets: SecretBytes(copying: []))
+  private static let serverID = TokenServerID("oath")
+
+  private func makeServer() -> TokenServerRecord {
+    TokenServerRecord(
+      id: Self.serverID, kind: Self.kind, url: "otpauth:", registration: context.environment.makeEnrollmentID(),
+      secrets: SecretBytes(copying: []))
   }
 
   let context: BackendContext
@@ -26,9 +31,7 @@ package struct OATHBackend: ServerBackend {
 
   package static func form(of uri: String) throws -> EnrollmentForm {
     _ = try RegistrationURI(uri)
-    var form = EnrollmentForm()
-    form.takesPIN = true
-    return form
+    return EnrollmentForm(enrollmentOptions)
   }
 
   /// The secret can be encrypted with a key derived from a PIN, which the user chooses and types at the panel.
@@ -62,7 +65,7 @@ package struct OATHBackend: ServerBackend {
       throw BackendError(
         .badData, "this is not a URI for one-time passwords only: otpauth://totp/… or otpauth://hotp/…")
     }
-    try context.store.requireNoOtherKind(of: Self.server.id, than: Self.kind)
+    try context.store.requireNoOtherKind(of: Self.serverID, than: Self.kind)
     // A second account for the same credential would start its counter again.
     let having = try context.store.accountsWithOneTimePasswords()
     if let other = try uri.namesakes(in: context.store).first(where: { having.contains($0.id) }) {
@@ -79,14 +82,14 @@ package struct OATHBackend: ServerBackend {
     }
     for name in policies.unknownNames { progress(AccountPolicies.note(onUnknown: name)) }
     var account = AccountRecord(
-      id: AccountID(name), server: Self.server.id, profile: uri.oneTimePasswordProfile, stage: .active,
-      secrets: SecretBytes(copying: []))
+      id: AccountID(name), server: Self.serverID, profile: uri.oneTimePasswordProfile, stage: .active,
+      enrollment: context.environment.makeEnrollmentID(), secrets: SecretBytes(copying: []))
     account.pin = pin.map { PINMetadata(.token, length: $0.count) }
     account.policies = uri.policies
     account.displayName = credential.accountName.sanitized
     let detail = pin == nil ? "one-time passwords" : "one-time passwords, protected by a PIN"
     try context.store(
-      credential, of: account, at: Self.server, under: pin,
+      credential, of: account, at: makeServer(), under: pin,
       context.environment.auditEntry(.enrolled, account: account.id, detail: detail))
     return account
   }

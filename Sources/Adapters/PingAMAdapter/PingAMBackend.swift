@@ -9,6 +9,7 @@ package struct PingAMBackend: ServerBackend {
   package static let displayName = "PingAM"
   package static let uriPrefixes = ["pushauth://", "mfauth://"]
   package static let lastingSecretSchemes: Set<String> = ["pushauth", "mfauth"]
+  package static let enrollmentOptions: Set<EnrollmentOption> = [.pin, .mailbox]
 
   let context: BackendContext
   let ingress: PushIngress
@@ -26,8 +27,8 @@ package struct PingAMBackend: ServerBackend {
   package static func form(of uri: String) throws -> EnrollmentForm {
     let uri = try RegistrationURI(uri)
     var form = EnrollmentForm()
-    form.takesPIN = uri.oath != nil
-    form.takesMailbox = uri.push != nil
+    if uri.oath != nil { form.options.insert(.pin) }
+    if uri.push != nil { form.options.insert(.mailbox) }
     form.pinDecision = "`pin_for_biometric` of `[push]` decides, or a policy of AM"
     return form
   }

@@ -43,7 +43,7 @@ extension PingAMEnrollment {
       var account = record
       let fresh = self.mechanism(uri, ticket, after: mechanism?.metadata)
       account.stage = .enrolling
-      account.enrollment = EnrollmentID()
+      account.enrollment = environment.makeEnrollmentID()
       account.lock = nil
       account = fresh.stored(in: account)
       return Draft(
@@ -58,7 +58,7 @@ extension PingAMEnrollment {
     let account = mechanism.stored(
       in: AccountRecord(
         id: id, server: server.id, profile: uri.pushProfile, stage: .enrolling,
-        secrets: SecretBytes(copying: [])))
+        enrollment: environment.makeEnrollmentID(), secrets: SecretBytes(copying: [])))
     return Draft(
       server: server, account: account, mechanism: mechanism, known: nil, isResumed: false)
   }
@@ -132,7 +132,7 @@ extension PingAMEnrollment {
     let trust = try keepingPins(trust, ticket)
     let known = try registry.servers().first { $0.id == id }
     let record = TokenServerRecord(
-      id: id, kind: PingAM.kind, url: url, registration: known?.registration ?? EnrollmentID(),
+      id: id, kind: PingAM.kind, url: url, registration: known?.registration ?? environment.makeEnrollmentID(),
       secrets: CertificatePins(trust.pins).encoded)
     try registry.requireNoOtherKind(of: id, than: PingAM.kind)
     // The URI is trusted to set pins, but other accounts depend on the stored pins until AM was reached with the new

@@ -7,6 +7,7 @@ package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
   package static let kind = PrivacyIDEA.kind
   package static let displayName = "privacyIDEA and eduMFA"
   package static let uriPrefixes = ["otpauth://", "pia://", "edumfa-push://"]
+  package static let enrollmentOptions: Set<EnrollmentOption> = [.pin]
 
   private let context: BackendContext
 
@@ -16,9 +17,7 @@ package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
 
   package static func form(of uri: String) throws -> EnrollmentForm {
     _ = try EnrollmentURI(uri)
-    var form = EnrollmentForm()
-    form.takesPIN = true
-    return form
+    return EnrollmentForm(enrollmentOptions)
   }
 
   package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {

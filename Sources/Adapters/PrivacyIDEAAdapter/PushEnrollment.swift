@@ -118,7 +118,8 @@ package struct PushEnrollment: Sendable {
     let id = TokenServerID(String(uri.endpoint.dropFirst("https://".count)))
     try registry.requireNoOtherKind(of: id, than: PrivacyIDEA.kind)
     let record = TokenServerRecord(
-      id: id, kind: PrivacyIDEA.kind, url: uri.endpoint, secrets: credentials.encoded)
+      id: id, kind: PrivacyIDEA.kind, url: uri.endpoint, registration: environment.makeEnrollmentID(),
+      secrets: credentials.encoded)
     try registry.put(record)
     return record
   }
@@ -148,7 +149,8 @@ package struct PushEnrollment: Sendable {
       throw TokenServerError.alreadyEnrolled("there is an account \"\(id)\" already; choose another name")
     }
     var record = AccountRecord(
-      id: id, server: server.id, profile: uri.serial, stage: .enrolling, secrets: SecretBytes(copying: []))
+      id: id, server: server.id, profile: uri.serial, stage: .enrolling,
+      enrollment: environment.makeEnrollmentID(), secrets: SecretBytes(copying: []))
     record.displayName = uri.label.sanitized
     return (record, PushCredentials())
   }
@@ -201,7 +203,7 @@ package struct PushEnrollment: Sendable {
       giveUpAt: ServerClock.isPlausible(now) ? now + uri.timeToLive.milliseconds : nil)
     credentials.next = open
     // From now on the server may refuse the former keys because it knows the new ones: that must not delete these.
-    account.enrollment = EnrollmentID()
+    account.enrollment = environment.makeEnrollmentID()
     account = try credentials.stored(in: account)
     try registry.put(account, nil)
     return open

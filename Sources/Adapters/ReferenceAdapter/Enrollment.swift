@@ -16,6 +16,7 @@ package struct Enrollment: Sendable {
   private let makeHTTPTransport: @Sendable (ServerTrust) -> any HTTPTransport
   let environment: TokenEnvironment
   let pinSetup: PINSetup?
+  private let deviceName: String
   let progress: @Sendable (String) -> Void
 
   /// Lets the user choose a PIN, and protects it on this device.
@@ -38,15 +39,18 @@ package struct Enrollment: Sendable {
 
   /// - Parameters:
   ///   - pinPrompter: lets the user choose a PIN; nil without a keypad. Servers that require a PIN are then refused.
+  ///   - deviceName: what the server's administrators and portals call this device. One that the server would refuse
+  ///     counts as nil: "Approval Token".
   ///   - progress: called with a progress message for the waiting user.
   package init(
     registry: any EnrollmentRegistry & StateStore, in environment: TokenEnvironment, pinPrompter: PINSetup?,
-    progress: @escaping @Sendable (String) -> Void,
+    deviceName: String? = nil, progress: @escaping @Sendable (String) -> Void,
     makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport
   ) {
     self.registry = registry
     self.environment = environment
     self.pinSetup = pinPrompter
+    self.deviceName = deviceName.flatMap(acceptable) ?? "Approval Token"
     self.progress = progress
     self.makeHTTPTransport = makeHTTPTransport
   }
@@ -106,7 +110,7 @@ package struct Enrollment: Sendable {
     progress("registering this device with \(server.id)")
     let client = DeviceClient(issuer: server.url, clientID: nil, key: device.deviceKey, http: http, in: environment)
     let registration = RegistrationRequest(
-      clientName: "Approval Token", softwareID: ReferenceServerClient.software.id,
+      clientName: deviceName, softwareID: ReferenceServerClient.software.id,
       softwareVersion: ReferenceServerClient.software.version, key: JWK(device.deviceKey.publicKey),
       capabilities: capabilities)
     device.clientID = try await client.register(registration, code: code.digits).clientID
@@ -149,7 +153,8 @@ package struct Enrollment: Sendable {
     try registry.requireNoOtherKind(of: id, than: ReferenceServerClient.kind)
     let credentials = DeviceCredentials(deviceKey: try P256PrivateKey(), clientID: nil, pins: pins)
     let record = TokenServerRecord(
-      id: id, kind: ReferenceServerClient.kind, url: url, secrets: try credentials.encoded())
+      id: id, kind: ReferenceServerClient.kind, url: url, registration: environment.makeEnrollmentID(),
+      secrets: try credentials.encoded())
     try registry.put(record)
     return (record, credentials)
   }
@@ -212,7 +217,7 @@ package struct Enrollment: Sendable {
     let record = credentials.stored(
       in: AccountRecord(
         id: AccountID(name ?? profile), server: server.id, profile: profile, stage: .enrolling,
-        secrets: SecretBytes(copying: [])))
+        enrollment: environment.makeEnrollmentID(), secrets: SecretBytes(copying: [])))
     try registry.put(record, nil)
     return (record, credentials)
   }
@@ -226,4 +231,9 @@ package struct Enrollment: Sendable {
     }
     return profile
   }
+}
+
+/// The limits of the token server for `client_name`.
+private func acceptable(_ name: String) -> String? {
+  (1...128).contains(name.utf8.count) && name.isSafeToShow ? name : nil
 }

@@ -78,10 +78,15 @@ extension DeviceConfiguration {
 }
 
 extension FailureCounts {
+  /// The maximum number of attempts: the LED blinks each of those that are left.
+  static let maximum = 10
+
   /// Nil if the counts are out of range: unchecked numbers of a server must not become an index or a number of blinks.
+  /// Of more than `maximum` attempts, the last ones count.
   init?(max: Int?, previous: Int?) {
     guard let max, let previous, (1...100).contains(max), (0...max).contains(previous) else { return nil }
-    self.init(max: max, previous: previous)
+    let limit = Swift.min(max, Self.maximum)
+    self.init(max: limit, previous: limit - Swift.min(max - previous, limit))
   }
 
   fileprivate init?(_ problem: Problem) {

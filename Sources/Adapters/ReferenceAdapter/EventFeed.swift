@@ -12,6 +12,10 @@ struct EventFeed: Sendable {
   /// The number of streams that ended without a single byte before long polling is used.
   static let silentStreamsBeforePolling = 2
 
+  /// The minimum time from the beginning of one long poll to that of the next: a server that does not wait with its
+  /// responses must not cause a request, with a signature, for each.
+  static let pollInterval = Duration.seconds(1)
+
   let client: DeviceClient
   let environment: TokenEnvironment
   let memory: Memory
@@ -116,7 +120,10 @@ struct EventFeed: Sendable {
 
   private func poll(_ yield: @escaping @Sendable (Hint) -> Void) async throws {
     yield(.connected)
+    var earliest = environment.now
     while true {
+      try await environment.sleep(until: earliest)
+      earliest = environment.now + Self.pollInterval
       let path = memory.cursor.map { "/events?after=\($0)" } ?? "/events"
       let response = try await client.call(
         .get, path, headers: ["Accept": "application/json", "Prefer": "wait=55"], deadline: .seconds(75))

@@ -10,6 +10,7 @@ package struct ReferenceBackend: ServerBackend {
   package static let kind = ReferenceServerClient.kind
   package static let displayName = "the reference token server"
   package static let uriPrefixes = ["approvaltoken://activate?"]
+  package static let enrollmentOptions: Set<EnrollmentOption> = [.origins]
   package static let namesAccountsAfterUsers = true
 
   private let context: BackendContext
@@ -22,9 +23,7 @@ package struct ReferenceBackend: ServerBackend {
 
   package static func form(of uri: String) throws -> EnrollmentForm {
     _ = try ActivationURI(parsing: uri)
-    var form = EnrollmentForm()
-    form.takesOrigins = true
-    return form
+    return EnrollmentForm(enrollmentOptions)
   }
 
   package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
@@ -34,8 +33,8 @@ package struct ReferenceBackend: ServerBackend {
         binding: context.store.pinBinding, parameters: context.keyDerivation, choose: chooser.choose)
     }
     let enrollment = Enrollment(
-      registry: context.store, in: context.environment, pinPrompter: setup, progress: request.progress,
-      makeHTTPTransport: context.makeHTTPTransport)
+      registry: context.store, in: context.environment, pinPrompter: setup, deviceName: context.settings.deviceName,
+      progress: request.progress, makeHTTPTransport: context.makeHTTPTransport)
     let board = context.board ?? BoardCapabilities(hasKeypad: false, hasColorLED: true)
     return try await enrollment.enroll(
       uri, name: request.name, trust: context.trust(for: request, pins: uri.pins),

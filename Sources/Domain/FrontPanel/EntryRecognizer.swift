@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
-public import Secrets
+package import MobileAuth
+package import Secrets
 
 /// A state machine that turns keys and elapsed time into an entry or a cancellation, for one prompt. Pure: it uses no
 /// clock and no hardware. Its control flow depends on the kinds of keys and the number of digits, never on the value of
 /// a digit.
-public struct EntryRecognizer: ~Copyable {
-  public enum Event: Sendable, Equatable {
+package struct EntryRecognizer: ~Copyable {
+  package enum Event: Sendable, Equatable {
     /// A key within the guard time. It is ignored.
     case tooEarly
     /// A key that the prompt accepts, whatever its effect.
@@ -44,7 +44,7 @@ public struct EntryRecognizer: ~Copyable {
   /// - Parameters:
   ///   - earliestKey: the end of the guard time. Earlier keys are ignored.
   ///   - idle: how long no key may be pressed before the typed digits are wiped.
-  public init(for prompt: Prompt, earliestKey: MonotonicInstant, idle: Duration) {
+  package init(for prompt: Prompt, earliestKey: MonotonicInstant, idle: Duration) {
     digitCounts = prompt.digitCounts
     takesEnterAlone = prompt.sources.contains(.enterAlone)
     self.earliestKey = earliestKey
@@ -52,14 +52,14 @@ public struct EntryRecognizer: ~Copyable {
     lastKey = earliestKey
   }
 
-  public var isTyping: Bool { typed.count > 0 }
+  package var isTyping: Bool { typed.count > 0 }
 
-  public var wantsDigits: Bool { digitCounts != nil }
+  package var wantsDigits: Bool { digitCounts != nil }
 
   /// The time at which `time(_:)` must be called if no key comes before; nil if no timeout is pending.
-  public var nextDeadline: MonotonicInstant? { isTyping || escaped ? lastKey + idle : nil }
+  package var nextDeadline: MonotonicInstant? { isTyping || escaped ? lastKey + idle : nil }
 
-  public mutating func key(_ key: KeyPress, at moment: MonotonicInstant) -> [Event] {
+  package mutating func key(_ key: KeyPress, at moment: MonotonicInstant) -> [Event] {
     var findings = time(moment)
     guard isMeaningful(key) else { return findings }
     guard moment >= earliestKey else { return findings + [.tooEarly] }
@@ -86,13 +86,13 @@ public struct EntryRecognizer: ~Copyable {
   }
 
   /// Applies the idle timeout. Wipes the entry when it is due.
-  public mutating func time(_ now: MonotonicInstant) -> [Event] {
+  package mutating func time(_ now: MonotonicInstant) -> [Event] {
     guard let nextDeadline, now >= nextDeadline else { return [] }
     return wipe()
   }
 
   /// Wipes the typed digits.
-  public mutating func wipe() -> [Event] {
+  package mutating func wipe() -> [Event] {
     escaped = false
     guard isTyping else { return [] }
     typed.clear()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 
 /// The panel of a board: one button, one LED, an optional buzzer and an optional keypad. `run()` reads button and
 /// keypad events for the lifetime of the panel, so that a press before a prompt is armed is consumed and ignored.
-public actor FrontPanel: Panel {
+package actor FrontPanel: Panel {
   /// The armed prompt. Typed digits are wiped when it ends.
   struct Armed: ~Copyable {
     let number: Int
@@ -38,7 +38,7 @@ public actor FrontPanel: Panel {
   /// Why the keypad is unavailable; nil while it works.
   var keypadTrouble: String? { didSet { if keypadTrouble != oldValue { troublesChanging.yield() } } }
   /// Yields when `troubles` may have changed. For one consumer.
-  public nonisolated let troubleChanges: AsyncStream<Void>
+  package nonisolated let troubleChanges: AsyncStream<Void>
   private let troublesChanging: AsyncStream<Void>.Continuation
   var armed: Armed?
   private var armings = 0
@@ -51,11 +51,13 @@ public actor FrontPanel: Panel {
   /// The time until which the present indication is played to its end; nil if it may be replaced.
   private var playedUntil: MonotonicInstant?
   private var isPlayedAgain = false
+  /// Plays an indication that a press can end.
+  private var playing: (task: Task<Void, Never>, beginning: MonotonicInstant)?
   private var flashing: Task<Void, Never>?
   var sounding: Task<Void, Never>?
   var soundings = 0
 
-  public init(
+  package init(
     button: any Button, indicator: any Indicator, sounder: (any Sounder)? = nil, keypad: (any Keypad)? = nil,
     clock: any TokenClock, timing: GestureTiming = GestureTiming(), entry: EntrySettings = EntrySettings()
   ) {
@@ -71,7 +73,7 @@ public actor FrontPanel: Panel {
 
   /// Reads events until the task is canceled. Afterwards the LED is dark, the buzzer is silent and typed digits are
   /// wiped.
-  public func run() async {
+  package func run() async {
     await withDiscardingTaskGroup { group in
       if let keypad {
         group.addTask { for await event in keypad.events { await self.receive(event) } }
@@ -88,48 +90,67 @@ public actor FrontPanel: Panel {
     sounder?.sound(false)
   }
 
-  public nonisolated var canType: Bool { keypad != nil }
+  package nonisolated var canType: Bool { keypad != nil }
 
   /// The number of keypad events received since the panel started.
-  public internal(set) var keypadEvents = 0
+  package internal(set) var keypadEvents = 0
   /// The number of entries submitted since the panel started, of a valid length or not.
   var entries = 0
 
   /// The present faults of the button and the keypad as text for the operator; empty if there are none.
-  public var troubles: [String] { [buttonTrouble, keypadTrouble].compactMap(\.self) }
+  package var troubles: [String] { [buttonTrouble, keypadTrouble].compactMap(\.self) }
 
-  public func show(_ indication: Indication) async {
+  package func show(_ indication: Indication) async {
     let isNew = self.indication != indication
     if isNew { sound(indication) }
     self.indication = indication
     light(indication)
     let row = indication.row
-    guard row.playsToEnd == .yes || row.playsToEnd == .whenNew && isNew else { return playedUntil = nil }
+    guard row.playsToEnd != .no, row.playsToEnd != .whenNew || isNew else { return playedUntil = nil }
     isPlayedAgain = false
     playedUntil = clock.now + row.pattern.length
-    while let end = playedUntil, clock.now < end, (try? await clock.sleep(until: end)) != nil {}
+    if row.playsToEnd == .unlessPressed {
+      let task = Task { await playToEnd() }
+      playing = (task, clock.now)
+      await withTaskCancellationHandler {
+        await task.value
+      } onCancel: {
+        task.cancel()
+      }
+      playing = nil
+    } else {
+      await playToEnd()
+    }
     playedUntil = nil
   }
 
-  public func note(openRequests count: Int) {
+  private func playToEnd() async {
+    while let end = playedUntil, clock.now < end, (try? await clock.sleep(until: end)) != nil {}
+  }
+
+  package func note(openRequests count: Int) {
     openRequests = count
     if player.showing == indication { light(indication) }
   }
 
   /// Whether a press that begins now is accepted.
-  public enum Readiness: String, Sendable {
+  package enum Readiness: String, Sendable {
     case counts
     case guardTime = "guard time"
     case nothingShown = "nothing is shown"
   }
 
-  public var readiness: Readiness {
+  package var readiness: Readiness {
     guard let earliest = armed?.earliest else { return .nothingShown }
     return clock.now < earliest ? .guardTime : .counts
   }
 
+  /// After this time a press or key ends an indication that a server chose and that can take long.
+  private static let longestHeld = Duration.seconds(10)
+
   /// Indicates that a press or key was ignored. An indication that is being played to its end is then repeated, once.
   func reportIgnored() {
+    if let playing, clock.now >= playing.beginning + Self.longestHeld { return playing.task.cancel() }
     if let playedUntil, clock.now < playedUntil {
       guard !isPlayedAgain else { return }
       isPlayedAgain = true
@@ -139,12 +160,12 @@ public actor FrontPanel: Panel {
   }
 
   /// The indication on the LED now.
-  public var showing: Indication { player.showing ?? .disconnected }
+  package var showing: Indication { player.showing ?? .disconnected }
 
   /// The indication on the LED now, and the number of entries submitted before it since the panel started.
-  public var showingAfterEntries: (indication: Indication, entries: Int) { (showing, entries) }
+  package var showingAfterEntries: (indication: Indication, entries: Int) { (showing, entries) }
 
-  public nonisolated func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {
+  package nonisolated func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {
     AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
       Task { await self.arm(prompt, continuation) }
     }

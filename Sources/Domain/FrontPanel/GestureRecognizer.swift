@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 
 /// A state machine that turns button edges and elapsed time into gestures, for one prompt. Pure: it uses no clock and
 /// no hardware.
-public struct GestureRecognizer: Sendable {
-  public enum Event: Sendable, Equatable {
+package struct GestureRecognizer: Sendable {
+  package enum Event: Sendable, Equatable {
     /// Pressed within the guard time. The press is ignored.
     case tooEarly
     case touched
@@ -45,7 +45,7 @@ public struct GestureRecognizer: Sendable {
   ///   - prompt: selects the accepted gestures.
   ///   - armedAt: when the request became active.
   ///   - isDown: the level of the button at that moment.
-  public init(for prompt: Prompt = .confirmation, timing: GestureTiming, armedAt: MonotonicInstant, isDown: Bool) {
+  package init(for prompt: Prompt = .confirmation, timing: GestureTiming, armedAt: MonotonicInstant, isDown: Bool) {
     self.timing = timing
     meaningful = prompt.gestures
     earliestPress = armedAt + timing.guardTime
@@ -53,13 +53,13 @@ public struct GestureRecognizer: Sendable {
   }
 
   /// Resets after the line became unavailable. The button is treated as held until a release is seen.
-  public mutating func forget(at moment: MonotonicInstant) {
+  package mutating func forget(at moment: MonotonicInstant) {
     earliestPress = moment + timing.guardTime
     state = .ignoring(since: moment, reportedStuck: false)
   }
 
   /// The time at which `time(_:)` must be called if no edge comes before; nil if no threshold is pending.
-  public var nextDeadline: MonotonicInstant? {
+  package var nextDeadline: MonotonicInstant? {
     switch state {
     case .ignoring(let since, false): since + timing.stuck
     case .ignoring, .ready, .finished: nil
@@ -70,7 +70,7 @@ public struct GestureRecognizer: Sendable {
     }
   }
 
-  public mutating func press(_ role: ButtonRole, at moment: MonotonicInstant) -> [Event] {
+  package mutating func press(_ role: ButtonRole, at moment: MonotonicInstant) -> [Event] {
     var findings = time(moment)
     switch state {
     case .ready, .between:
@@ -93,7 +93,7 @@ public struct GestureRecognizer: Sendable {
     return findings
   }
 
-  public mutating func release(at moment: MonotonicInstant) -> [Event] {
+  package mutating func release(at moment: MonotonicInstant) -> [Event] {
     var findings = time(moment)
     switch state {
     case .ignoring(_, let reportedStuck):
@@ -120,7 +120,7 @@ public struct GestureRecognizer: Sendable {
   }
 
   /// Reports the thresholds that have been reached by `now`.
-  public mutating func time(_ now: MonotonicInstant) -> [Event] {
+  package mutating func time(_ now: MonotonicInstant) -> [Event] {
     switch state {
     case .ignoring(let since, false) where now - since >= timing.stuck:
       state = .ignoring(since: since, reportedStuck: true)

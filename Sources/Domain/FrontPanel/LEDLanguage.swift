@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 
 /// The table of indications. The panel, `board legend`, docs/led.md and the tests use it.
 extension Indication {
-  public var row: IndicationRow {
+  package var row: IndicationRow {
     switch self {
     case .idle(let pending):
       .init(
@@ -40,7 +40,7 @@ extension Indication {
     case .code(let digits):
       .init(
         "type these digits into the portal", .violet, "each digit as that many blinks, 0 as one long, all twice",
-        .spelled(digits, times: 2, pause: 3_000), sound: .once(100), playsToEnd: .yes)
+        .spelled(digits, times: 2, pause: 3_000), sound: .once(100), playsToEnd: .unlessPressed)
     case .newPINWanted(again: false):
       .init(
         "new PIN wanted", .amber, "double blink, 1 long", .repeating(150, 150, 150, 150, 500, 900), sound: .once(100))
@@ -84,6 +84,11 @@ extension Indication {
     case .mustEnroll:
       .init(
         "must be enrolled (again)", .magenta, "4 short, repeating", .flashes(4, lit: 150, dark: 150, period: 2_500))
+    case .enrollmentFailed(let cause):
+      .init(
+        "enrollment failed: 1 no network, 2 server not reached, 3 refused, 4 wrong URI, 5 see the log", .magenta,
+        "8 Hz for 0.5 s, then n blinks", .counted(cause, after: [Int64](repeating: 62, count: 7) + [600]),
+        playsToEnd: .yes)
     case .seeLog:
       .init(
         "stopped, or a request could not be answered: see the log", .red, "5 short, repeating",
@@ -92,25 +97,26 @@ extension Indication {
   }
 
   /// Every indication once, in the order of the legend.
-  public static let legend: [Indication] = [
+  package static let legend: [Indication] = [
     .idle(pending: 0), .disconnected, .anotherRequest, .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice,
     .option([4, 2]), .optionOffered, .code([2, 0]), .newPINWanted(again: false), .newPINWanted(again: true), .entering,
     .ignored, .releaseToAccept, .releaseToReport, .veryLongHoldWanted, .talkingToServer, .confirmed, .denied,
-    .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnroll, .seeLog,
+    .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnroll, .enrollmentFailed(cause: 1),
+    .seeLog,
   ]
 
   /// The legend as a Markdown table.
-  public static var legendTable: String {
+  package static var legendTable: String {
     let rows = legend.map(\.row).map { "| \($0.meaning) | \($0.patternInWords) | \($0.color.rawValue) |" }
     return (["| LED says | pattern | color |", "|---|---|---|"] + rows).joined(separator: "\n")
   }
 }
 
 extension Indication {
-  public var pattern: LEDPattern { row.pattern }
+  package var pattern: LEDPattern { row.pattern }
 
   /// The pattern while `count` requests are open.
-  public func pattern(openRequests count: Int) -> LEDPattern {
+  package func pattern(openRequests count: Int) -> LEDPattern {
     let row = row
     return row.countsRequests && count > 1 ? row.pattern.interrupted(by: min(count, 5)) : row.pattern
   }

@@ -3,7 +3,7 @@ import MobileAuth
 
 /// A blinking pattern as a pure function of the time since its beginning: whether the LED is lit, and when that changes
 /// next. The driver sleeps between changes, so an idle LED causes two wake-ups per flash.
-public struct LEDPattern: Sendable, Equatable {
+package struct LEDPattern: Sendable, Equatable {
   /// The lengths of the steps in milliseconds, alternating lit and dark, beginning lit.
   let steps: [Int64]
   /// Whether the pattern repeats. Otherwise it is played once and the LED stays dark.
@@ -47,15 +47,15 @@ public struct LEDPattern: Sendable, Equatable {
   }
 
   /// The length of one round. Zero for a solid light.
-  public var length: Duration { .milliseconds(steps.reduce(0, +)) }
+  package var length: Duration { .milliseconds(steps.reduce(0, +)) }
 
-  public func isLit(after elapsed: Duration) -> Bool {
+  package func isLit(after elapsed: Duration) -> Bool {
     guard let (index, _) = position(after: elapsed) else { return steps.isEmpty }
     return index % 2 == 0
   }
 
   /// The time from the beginning of the pattern at which `isLit` changes next; nil if never.
-  public func nextChange(after elapsed: Duration) -> Duration? {
+  package func nextChange(after elapsed: Duration) -> Duration? {
     guard let (index, remaining) = position(after: elapsed) else { return nil }
     // The dark step at the end of a pattern that is played once continues into the darkness after it.
     if !repeats, index == steps.count - 1, index % 2 == 1 { return nil }

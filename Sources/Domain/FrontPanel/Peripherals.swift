@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
-public import Secrets
+package import MobileAuth
+package import Secrets
 
 /// The push button or buttons, of which one press counts at a time. For exactly one consumer. If it does not read the
 /// events, the oldest are dropped.
-public protocol Button: Sendable {
+package protocol Button: Sendable {
   /// Debounced edges. Timestamps are those of the panel's clock.
   var events: AsyncStream<ButtonEvent> { get }
 }
 
 /// What a press of a button is for.
-public enum ButtonRole: Sendable {
+package enum ButtonRole: Sendable {
   /// The main button: its gestures approve or deny.
   case approve
   /// The second button of some boards: every press denies.
   case deny
 }
 
-public enum ButtonEvent: Sendable, Equatable {
+package enum ButtonEvent: Sendable, Equatable {
   case down(ButtonRole, MonotonicInstant)
   /// Ends the press that the last `down` began.
   case up(MonotonicInstant)
@@ -26,29 +26,29 @@ public enum ButtonEvent: Sendable, Equatable {
 }
 
 /// One LED, with one or three color channels.
-public protocol Indicator: Sendable {
+package protocol Indicator: Sendable {
   /// Switches the LED; nil is dark. A one-color LED lights for every color. Does not block.
   func light(_ color: LEDColor?)
 }
 
 /// A buzzer that sounds while it is on.
-public protocol Sounder: Sendable {
+package protocol Sounder: Sendable {
   /// Switches the buzzer. Does not block.
   func sound(_ isOn: Bool)
 }
 
-public enum LEDColor: String, Sendable, CaseIterable {
+package enum LEDColor: String, Sendable, CaseIterable {
   case amber, blue, green, magenta, orange, red, violet, white
   case dimGreen = "dim green"
   case dimRed = "dim red"
 }
 
 /// A keypad. For exactly one consumer.
-public protocol Keypad: Sendable {
+package protocol Keypad: Sendable {
   var events: AsyncStream<KeypadEvent> { get }
 }
 
-public enum KeypadEvent: Sendable, Equatable {
+package enum KeypadEvent: Sendable, Equatable {
   /// A key press, with its time on the panel's clock. Its digit is zeroed with the last copy of the event.
   case key(KeyPress, MonotonicInstant)
   /// The keypad was unplugged or fails. The typed digits are discarded.

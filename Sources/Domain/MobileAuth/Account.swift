@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
+package import Secrets
 
 /// The name of a token server at which this token is registered.
-public struct TokenServerID: Hashable, Sendable, CustomStringConvertible {
-  public let text: String
-  public init(_ text: String) { self.text = text }
-  public var description: String { text }
+package struct TokenServerID: Hashable, Sendable, CustomStringConvertible {
+  package let text: String
+  package init(_ text: String) { self.text = text }
+  package var description: String { text }
 }
 
 /// The name of one account: one user at one token server. Unique on this token and short enough to type.
-public struct AccountID: Hashable, Sendable, CustomStringConvertible {
-  public let text: String
-  public init(_ text: String) { self.text = text }
-  public var description: String { text }
+package struct AccountID: Hashable, Sendable, CustomStringConvertible {
+  package let text: String
+  package init(_ text: String) { self.text = text }
+  package var description: String { text }
 }
 
 /// The progress of an account's enrollment.
-public enum EnrollmentStage: String, Sendable {
+package enum EnrollmentStage: String, Sendable {
   /// The keys exist, but the server may not know them; `enroll` with the same code resumes the enrollment.
   case enrolling
   case active
@@ -25,23 +25,22 @@ public enum EnrollmentStage: String, Sendable {
   case mustEnrollAgain = "must-enrol-again"
 
   /// The word in lists of accounts, also in JSON.
-  public var text: String { self == .mustEnrollAgain ? "must-enroll-again" : rawValue }
+  package var text: String { self == .mustEnrollAgain ? "must-enroll-again" : rawValue }
 }
 
 /// The stored state of one token server. `secrets` is encoded by the adapter and is stored only encrypted.
-public struct TokenServerRecord: Sendable {
-  public var id: TokenServerID
+package struct TokenServerRecord: Sendable {
+  package var id: TokenServerID
   /// The name of the adapter for this server, such as "reference".
-  public var kind: String
+  package var kind: String
   /// `https://host[:port]`.
-  public var url: String
+  package var url: String
   /// The registration of this device at the server.
-  public var registration: EnrollmentID
-  public var secrets: SecretBytes
+  package var registration: EnrollmentID
+  package var secrets: SecretBytes
 
-  /// - Parameter registration: a new one by default.
-  public init(
-    id: TokenServerID, kind: String, url: String, registration: EnrollmentID = EnrollmentID(), secrets: SecretBytes
+  package init(
+    id: TokenServerID, kind: String, url: String, registration: EnrollmentID, secrets: SecretBytes
   ) {
     self.id = id
     self.kind = kind
@@ -52,71 +51,70 @@ public struct TokenServerRecord: Sendable {
 }
 
 /// The PIN of an account. Its attempts are counted where it is verified: at the server, or in the state store.
-public struct PINMetadata: Sendable, Equatable {
-  public enum Verifier: String, Sendable {
+package struct PINMetadata: Sendable, Equatable {
+  package enum Verifier: String, Sendable {
     case server, token
   }
 
-  public var verifier: Verifier
+  package var verifier: Verifier
   /// The number of digits.
-  public var length: Int
+  package var length: Int
 
-  public init(_ verifier: Verifier, length: Int) {
+  package init(_ verifier: Verifier, length: Int) {
     self.verifier = verifier
     self.length = length
   }
 }
 
 /// A lock that the user set.
-public struct UserLock: Sendable, Equatable {
+package struct UserLock: Sendable, Equatable {
   /// The policy that the user named; nil where accounts have none.
-  public var policy: String?
-  public init(policy: String?) { self.policy = policy }
+  package var policy: String?
+  package init(policy: String?) { self.policy = policy }
 }
 
 /// Where the server delivers an account's messages.
-public struct DeliveryAddress: Sendable, Equatable {
+package struct DeliveryAddress: Sendable, Equatable {
   /// The mailbox that the server has confirmed.
-  public var mailbox: String
+  package var mailbox: String
   /// The mailbox that the server has not confirmed yet; nil if no change is pending.
-  public var wanted: String?
+  package var wanted: String?
 
-  public init(_ mailbox: String, wanted: String? = nil) {
+  package init(_ mailbox: String, wanted: String? = nil) {
     self.mailbox = mailbox
     self.wanted = wanted
   }
 }
 
 /// The stored state of one account.
-public struct AccountRecord: Sendable {
-  public var id: AccountID
-  public var server: TokenServerID
+package struct AccountRecord: Sendable {
+  package var id: AccountID
+  package var server: TokenServerID
   /// The server's name of the user on this device.
-  public var profile: String
-  public var stage: EnrollmentStage
+  package var profile: String
+  package var stage: EnrollmentStage
   /// The user's name at the server, for display; nil if the server names none.
-  public var displayName: String?
+  package var displayName: String?
   /// Changes when the account is enrolled again.
-  public var enrollment: EnrollmentID
+  package var enrollment: EnrollmentID
   /// Nil for an account without a PIN.
-  public var pin: PINMetadata?
+  package var pin: PINMetadata?
   /// Nil unless the user has locked the account.
-  public var lock: UserLock?
+  package var lock: UserLock?
   /// The policies that the server attached to the account: JSON text as received, not verified.
-  public var policies: String?
+  package var policies: String?
   /// Nil for an account whose server delivers no messages.
-  public var delivery: DeliveryAddress?
+  package var delivery: DeliveryAddress?
   /// The origins (`https://host[:port]`) to which the access token of the logged-in user may be sent; at most
   /// `mostOrigins`.
-  public var allowedOrigins: [String] = []
-  public static let mostOrigins = 16
+  package var allowedOrigins: [String] = []
+  package static let mostOrigins = 16
   /// The credentials, encoded by the adapter and stored only encrypted.
-  public var secrets: SecretBytes
+  package var secrets: SecretBytes
 
-  /// - Parameter enrollment: a new one by default.
-  public init(
+  package init(
     id: AccountID, server: TokenServerID, profile: String, stage: EnrollmentStage,
-    enrollment: EnrollmentID = EnrollmentID(), secrets: SecretBytes
+    enrollment: EnrollmentID, secrets: SecretBytes
   ) {
     self.id = id
     self.server = server
@@ -127,7 +125,7 @@ public struct AccountRecord: Sendable {
   }
 
   /// A copy of the account with other secrets.
-  public func with(_ secrets: SecretBytes) -> AccountRecord {
+  package func with(_ secrets: SecretBytes) -> AccountRecord {
     var record = self
     record.secrets = secrets
     return record
@@ -136,7 +134,7 @@ public struct AccountRecord: Sendable {
 
 /// The store of enrollments. Every change is durable when the call returns, so a crash between two steps of an
 /// enrollment loses nothing that the server may already know.
-public protocol EnrollmentRegistry: Sendable {
+package protocol EnrollmentRegistry: Sendable {
   func servers() throws(StateStoreError) -> [TokenServerRecord]
   func accounts() throws(StateStoreError) -> [AccountRecord]
   /// Inserts or replaces the record.
@@ -146,7 +144,7 @@ public protocol EnrollmentRegistry: Sendable {
 }
 
 extension EnrollmentRegistry {
-  public func accounts(atServersOf kind: String) throws(StateStoreError) -> [AccountRecord] {
+  package func accounts(atServersOf kind: String) throws(StateStoreError) -> [AccountRecord] {
     let servers = Set(try servers().filter { $0.kind == kind }.map(\.id))
     return try accounts().filter { servers.contains($0.server) }
   }

@@ -33,11 +33,15 @@ struct AnnouncedRequests {
     }
   }
 
-  /// A request that expired or left the list, and how it ended.
-  func ended(at now: MonotonicInstant) -> (request: PendingMobileAuthRequest, how: String)? {
-    if let request = all.values.first(where: { $0.deadline <= now }) { return (request, "expired") }
-    return delisted.first.flatMap { all[$0] }.map { ($0, $0.unexplainedEnding(at: now)) }
+  /// The requests that expired or left the list, and how each ended.
+  func ended(at now: MonotonicInstant) -> [(request: PendingMobileAuthRequest, how: String)] {
+    all.values.compactMap { request in
+      if request.deadline <= now { return (request, "expired") }
+      return delisted.contains(request.transaction) ? (request, request.unexplainedEnding(at: now)) : nil
+    }
   }
 
-  var nextDeadline: MonotonicInstant? { all.values.map(\.deadline).min() }
+  func deadlines(except shown: TransactionID?) -> some Sequence<MonotonicInstant> {
+    all.values.filter { $0.transaction != shown }.map(\.deadline)
+  }
 }

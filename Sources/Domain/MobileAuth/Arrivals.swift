@@ -9,6 +9,7 @@ struct Arrivals {
     let number: Int
     var wasAnnounced = false
     var keepsPanel = false
+    var heldUntil: MonotonicInstant?
   }
 
   private var all: [TransactionID: Arrival] = [:]
@@ -27,13 +28,18 @@ struct Arrivals {
   }
 
   func isNewer(_ one: PendingMobileAuthRequest, than other: PendingMobileAuthRequest) -> Bool {
-    (all[one.transaction]?.number ?? 0, other.transaction.text)
-      > (all[other.transaction]?.number ?? 0, one.transaction.text)
+    (number(of: one.transaction), other.transaction.text) > (number(of: other.transaction), one.transaction.text)
   }
 
   func wasAnnounced(_ transaction: TransactionID) -> Bool { all[transaction]?.wasAnnounced ?? false }
   mutating func noteAnnounced(_ transaction: TransactionID) { all[transaction]?.wasAnnounced = true }
 
+  /// The arrival number; 0 if the request is not listed.
+  func number(of transaction: TransactionID) -> Int { all[transaction]?.number ?? 0 }
+
   func keepsPanel(_ transaction: TransactionID) -> Bool { all[transaction]?.keepsPanel ?? false }
   mutating func keepOnPanel(_ transaction: TransactionID) { all[transaction]?.keepsPanel = true }
+
+  func holdEnd(of transaction: TransactionID) -> MonotonicInstant? { all[transaction]?.heldUntil }
+  mutating func hold(_ transaction: TransactionID, until end: MonotonicInstant) { all[transaction]?.heldUntil = end }
 }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What proves the user of one account, as listed: a value that does not change when the account does.
-public struct Authenticator: Sendable, Equatable {
-  public enum Kind: String, Sendable { case pin, biometric, custom }
+package struct Authenticator: Sendable, Equatable {
+  package enum Kind: String, Sendable { case pin, biometric, custom }
 
   /// The identifier of the PIN, which every account with a PIN has.
-  public static let pinIdentifier = "pin"
+  package static let pinIdentifier = "pin"
 
   /// The server's name for programs.
-  public let identifier: String
+  package let identifier: String
   /// For display, from the server's configuration.
-  public let name: String
-  public let kind: Kind
+  package let name: String
+  package let kind: Kind
   /// Whether it can log in and approve requests.
-  public let isRegistered: Bool
+  package let isRegistered: Bool
   /// Whether a login that names none uses it. True for one at most.
-  public let isPreferred: Bool
+  package let isPreferred: Bool
   /// Whether the server offers it and this token can use it now.
-  public let isSupported: Bool
+  package let isSupported: Bool
 
-  public init(
+  package init(
     identifier: String, name: String, kind: Kind, isRegistered: Bool, isPreferred: Bool = false, isSupported: Bool
   ) {
     self.identifier = identifier
@@ -33,7 +33,7 @@ public struct Authenticator: Sendable, Equatable {
 extension Authenticator {
   /// Whether a text can be an identifier, which is a part of URLs: 1 to 64 of `a-z`, `0-9`, `-`, `_` and `.`, and not
   /// only dots.
-  public static func isIdentifier(_ text: String) -> Bool {
+  package static func isIdentifier(_ text: String) -> Bool {
     (1...64).contains(text.utf8.count) && text.utf8.contains { $0 != UInt8(ascii: ".") }
       && text.utf8.allSatisfy { byte in
         switch byte {
@@ -45,41 +45,41 @@ extension Authenticator {
 }
 
 extension [Authenticator] {
-  public var registered: Self { filter(\.isRegistered) }
+  package var registered: Self { filter(\.isRegistered) }
 
   /// Those that could be registered now.
-  public var notRegistered: Self { filter { !$0.isRegistered && $0.isSupported } }
+  package var notRegistered: Self { filter { !$0.isRegistered && $0.isSupported } }
 
-  public var preferred: Authenticator? { first(where: \.isPreferred) }
+  package var preferred: Authenticator? { first(where: \.isPreferred) }
 
-  public subscript(identifier: String) -> Authenticator? { first { $0.identifier == identifier } }
+  package subscript(identifier: String) -> Authenticator? { first { $0.identifier == identifier } }
 }
 
 /// An attempt with an authenticator that did not succeed. A request that it should have approved is still open, unless
 /// the server says otherwise.
-public struct AuthenticatorFailure: Sendable, Equatable {
+package struct AuthenticatorFailure: Sendable, Equatable {
   /// The result of the server's script for a custom authenticator.
-  public struct Info: Sendable, Equatable {
+  package struct Info: Sendable, Equatable {
     /// 4000 to 4999: refused, may be tried again; 5000 to 5999: refused for good; 3000 to 3999: the script was not run.
-    public let status: Int
+    package let status: Int
     /// Its meaning is the script's.
-    public let data: String
+    package let data: String
 
-    public init(status: Int, data: String) {
+    package init(status: Int, data: String) {
       self.status = status
       self.data = data
     }
   }
 
   /// Number of the error catalog: 9022, 9027, 9030, or 10000 if the server could not run the script.
-  public let number: Int
-  public let reason: String
+  package let number: Int
+  package let reason: String
   /// Nil if no script was asked.
-  public let info: Info?
+  package let info: Info?
   /// Whether the authenticator is no longer registered.
-  public let isRevoked: Bool
+  package let isRevoked: Bool
 
-  public init(number: Int, reason: String, info: Info? = nil, isRevoked: Bool) {
+  package init(number: Int, reason: String, info: Info? = nil, isRevoked: Bool) {
     self.number = number
     self.reason = reason
     self.info = info
@@ -88,7 +88,7 @@ public struct AuthenticatorFailure: Sendable, Equatable {
 }
 
 extension AuthenticatorFailure: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     let result = info.map { " (status \($0.status)\($0.data.isEmpty ? "" : ": \($0.data)"))" } ?? ""
     return reason + result + (isRevoked ? "; the authenticator is no longer registered" : "")
   }

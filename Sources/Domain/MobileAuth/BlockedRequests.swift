@@ -48,9 +48,12 @@ final class BlockedRequests: Sendable {
 
   func markReported(_ transaction: TransactionID) { state.withLock { _ = $0.reported.insert(transaction) } }
 
-  func expired(at now: MonotonicInstant) -> PendingMobileAuthRequest? {
-    state.withLock { $0.requests.values.first { $0.deadline <= now } }
+  func expired(at now: MonotonicInstant) -> [PendingMobileAuthRequest] {
+    state.withLock { $0.requests.values.filter { $0.deadline <= now } }
   }
 
-  var nextDeadline: MonotonicInstant? { state.withLock { $0.requests.values.map(\.deadline).min() } }
+  /// The first deadline after `now`.
+  func nextDeadline(after now: MonotonicInstant) -> MonotonicInstant? {
+    state.withLock { $0.requests.values.map(\.deadline).filter { $0 > now }.min() }
+  }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The user action that approves a request.
-public enum Challenge: Sendable, Equatable {
+package enum Challenge: Sendable, Equatable {
   /// A hold of the button.
   case confirmation
   /// The account's PIN, verified by the server, or by this token if the server does not verify it.
@@ -26,46 +26,46 @@ extension Challenge {
   }
 
   /// Why the request can only be denied; nil if it can be approved.
-  public var obstacle: String? { if case .impossible(let why) = self { why } else { nil } }
+  package var obstacle: String? { if case .impossible(let why) = self { why } else { nil } }
 }
 
-public struct CustomChallenge: Sendable, Equatable {
+package struct CustomChallenge: Sendable, Equatable {
   /// The identifier of the authenticator.
-  public var authenticator: String
+  package var authenticator: String
   /// The PIN, which the user may type instead; nil if the server or the account allows none.
-  public var fallback: PINChallenge?
+  package var fallback: PINChallenge?
 
-  public init(authenticator: String, fallback: PINChallenge?) {
+  package init(authenticator: String, fallback: PINChallenge?) {
     self.authenticator = authenticator
     self.fallback = fallback
   }
 }
 
-public struct PINChallenge: Sendable, Equatable {
+package struct PINChallenge: Sendable, Equatable {
   /// The number of digits of the PIN.
-  public var length: Int
-  public var counts: FailureCounts
+  package var length: Int
+  package var counts: FailureCounts
 
-  public init(length: Int, counts: FailureCounts) {
+  package init(length: Int, counts: FailureCounts) {
     self.length = length
     self.counts = counts
   }
 }
 
 /// The wrong PIN attempts of one account on this token, as its verifier counts them.
-public struct FailureCounts: Sendable, Equatable {
+package struct FailureCounts: Sendable, Equatable {
   /// The attempt limit: at this number of wrong attempts in a row the account is wiped.
-  public var max: Int
+  package var max: Int
   /// The number of wrong attempts since the last correct PIN.
-  public var previous: Int
-  public var remaining: Int { max - previous }
+  package var previous: Int
+  package var remaining: Int { max - previous }
 
-  public init(max: Int, previous: Int) {
+  package init(max: Int, previous: Int) {
     self.max = max
     self.previous = previous
   }
 }
 
 extension FailureCounts: CustomStringConvertible {
-  public var description: String { "\(remaining) of \(max) attempts left" }
+  package var description: String { "\(remaining) of \(max) attempts left" }
 }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// A condition with a change counter that tasks can wait for. A change between reading the state and waiting is not
 /// missed, because the waiter passes the generation that it has seen.
-public final class ChangeSignal: Sendable {
+package final class ChangeSignal: Sendable {
   private struct State {
     var generation = 0
     var nextWaiter = 0
@@ -13,12 +13,12 @@ public final class ChangeSignal: Sendable {
 
   private let state = Mutex(State())
 
-  public init() {}
+  package init() {}
 
   /// The number of changes.
-  public var generation: Int { state.withLock { $0.generation } }
+  package var generation: Int { state.withLock { $0.generation } }
 
-  public func raise() {
+  package func raise() {
     let waiters = state.withLock { state in
       state.generation += 1
       defer { state.waiters = [:] }
@@ -28,7 +28,7 @@ public final class ChangeSignal: Sendable {
   }
 
   /// Returns when the generation is greater than `seen`. Throws `CancellationError` when the task is canceled.
-  public func wait(beyond seen: Int) async throws {
+  package func wait(beyond seen: Int) async throws {
     let number = state.withLock { state in
       state.nextWaiter += 1
       return state.nextWaiter
@@ -55,7 +55,7 @@ public final class ChangeSignal: Sendable {
   }
 
   /// Like `wait(beyond:)`, but returns at `limit` at the latest, if there is one.
-  public func wait(beyond seen: Int, until limit: MonotonicInstant?, in environment: TokenEnvironment) async throws {
+  package func wait(beyond seen: Int, until limit: MonotonicInstant?, in environment: TokenEnvironment) async throws {
     guard let limit else { return try await wait(beyond: seen) }
     try await withThrowingTaskGroup(of: Void.self) { group in
       defer { group.cancelAll() }

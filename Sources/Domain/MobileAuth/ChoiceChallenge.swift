@@ -2,18 +2,18 @@
 import Secrets
 
 /// The question which option the portal shows. Only the user who started the login knows the answer.
-public struct ChoiceChallenge: Sendable, Equatable {
+package struct ChoiceChallenge: Sendable, Equatable {
   /// 2 to 10 options, in the server's order.
-  public let options: [String]
+  package let options: [String]
   /// The count of wrong choices; when none is left, the request is denied.
-  public let counts: FailureCounts
+  package let counts: FailureCounts
   /// The account's PIN, typed after the choice; nil if none is required.
-  public let pin: PINChallenge?
+  package let pin: PINChallenge?
   /// The number of entries matching no option after which this token ends the request; nil for no limit.
-  public let maxInvalidEntries: Int?
+  package let maxInvalidEntries: Int?
 
   /// - Returns: nil unless there are 2 to 10 different options.
-  public init?(options: [String], counts: FailureCounts, pin: PINChallenge? = nil, maxInvalidEntries: Int? = nil) {
+  package init?(options: [String], counts: FailureCounts, pin: PINChallenge? = nil, maxInvalidEntries: Int? = nil) {
     guard (2...10).contains(options.count), Set(options).count == options.count else { return nil }
     self.options = options
     self.counts = counts
@@ -31,15 +31,15 @@ public struct ChoiceChallenge: Sendable, Equatable {
   }
 
   /// The number of digits to type before Enter.
-  public var digitCount: Int { numberLength ?? 1 }
+  package var digitCount: Int { numberLength ?? 1 }
 
   /// The digits to type for each option, in order: the number itself, or its position from 1, where the tenth is 0.
-  public var keys: [String] {
+  package var keys: [String] {
     numberLength == nil ? options.indices.map { "\(($0 + 1) % 10)" } : options
   }
 
   /// The keys and options for display, such as "1 dark blue, 2 green".
-  public var explanation: String {
+  package var explanation: String {
     numberLength == nil
       ? zip(keys, options).map { "\($0) \($1)" }.joined(separator: ", ") : options.joined(separator: ", ")
   }
@@ -53,14 +53,14 @@ public struct ChoiceChallenge: Sendable, Equatable {
 }
 
 /// A code that the user types into the portal to complete a login that this token has approved.
-public struct PortalCode: Sendable, Equatable {
+package struct PortalCode: Sendable, Equatable {
   /// ASCII digits, 1 to 8.
-  public let digits: String
+  package let digits: String
   /// The portal administrator's text about the code.
-  public let message: String
+  package let message: String
 
   /// - Returns: nil unless `digits` is 1 to 8 ASCII digits.
-  public init?(digits: String, message: String) {
+  package init?(digits: String, message: String) {
     guard (1...8).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
       return nil
     }

@@ -2,7 +2,7 @@
 import Synchronization
 
 /// The state of the connection to one token server.
-public enum Reachability: String, Sendable {
+package enum Reachability: String, Sendable {
   case connected
   case disconnected
   /// The server reported an error that only the operator can resolve.
@@ -10,17 +10,17 @@ public enum Reachability: String, Sendable {
 }
 
 /// The connection state of each token server with a listener.
-public final class Connectivity: Sendable {
+package final class Connectivity: Sendable {
   private let state = Mutex([TokenServerID: Reachability]())
   private let changes: ChangeSignal
 
   init(changes: ChangeSignal) { self.changes = changes }
 
-  public var all: [TokenServerID: Reachability] { state.withLock { $0 } }
+  package var all: [TokenServerID: Reachability] { state.withLock { $0 } }
 
-  public subscript(server: TokenServerID) -> Reachability? { state.withLock { $0[server] } }
+  package subscript(server: TokenServerID) -> Reachability? { state.withLock { $0[server] } }
 
-  public func set(_ reachability: Reachability, to server: TokenServerID) {
+  package func set(_ reachability: Reachability, to server: TokenServerID) {
     state.withLock { $0[server] = reachability }
     changes.raise()
   }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The user's decision at the panel.
-public enum Decision: Sendable, Equatable {
+package enum Decision: Sendable, Equatable {
   case accept
   case deny(DenialReason)
 }
 
 /// The user's reason for a denial.
-public enum DenialReason: String, Sendable {
+package enum DenialReason: String, Sendable {
   case declined
   case canceled = "cancelled"
   /// The user did not start the login: the server should investigate.
@@ -14,8 +14,8 @@ public enum DenialReason: String, Sendable {
 }
 
 /// The deliberate gesture at the panel that made a decision.
-public struct Gesture: Sendable, Equatable {
-  public enum Kind: String, Sendable {
+package struct Gesture: Sendable, Equatable {
+  package enum Kind: String, Sendable {
     /// Held for at least 0.8 s, then released: approves.
     case hold
     /// Two presses within 0.6 s: denies.
@@ -30,16 +30,16 @@ public struct Gesture: Sendable, Equatable {
     case cancelKeys = "cancel-keys"
   }
 
-  public var kind: Kind
+  package var kind: Kind
   /// How long the last press lasted.
-  public var held: Duration
+  package var held: Duration
 
-  public init(_ kind: Kind, held: Duration) {
+  package init(_ kind: Kind, held: Duration) {
     self.kind = kind
     self.held = held
   }
 
-  public var decision: Decision {
+  package var decision: Decision {
     switch kind {
     case .hold, .enter: .accept
     case .cancelKeys: .deny(.canceled)

@@ -42,6 +42,8 @@ final class Deliveries: Sendable {
 
   private struct State {
     var underway: [TransactionID: Delivery] = [:]
+    /// Outcomes of tasks that ended in the background, until the loop takes them: shown when they arrive, they would
+    /// be mistaken for the outcome of the request on the panel.
     var outcomes: [TransactionID: Result<Outcome, StateStoreError>] = [:]
   }
 
@@ -136,7 +138,7 @@ final class Deliveries: Sendable {
     try state.withLock { $0.outcomes.removeValue(forKey: transaction) }?.get()
   }
 
-  /// Returns the indications of a task that ended in the background.
+  /// Returns the indications of a task that ended in the background, for a panel that is free.
   func takeIndications() throws(StateStoreError) -> [Indication]? {
     try state.withLock { $0.outcomes.popFirst()?.value }?.get().indications
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The local data that a fault revokes: a server, an account or its keys. Applied once, whichever step reported the
 /// fault, and only to the enrollments that the reporting client was made for.
-public struct EnrollmentRevocation: Sendable {
+package struct EnrollmentRevocation: Sendable {
   private enum Extent {
     case server(TokenServerID, EnrollmentID)
     case account(AccountID, EnrollmentID)
@@ -9,14 +9,14 @@ public struct EnrollmentRevocation: Sendable {
   }
 
   /// How the revocation ended.
-  public enum Outcome: Sendable, Equatable {
+  package enum Outcome: Sendable, Equatable {
     case applied(AuditEntry)
     /// The data was already removed.
     case alreadyRemoved
     /// There is a later enrollment under the same name, which the fault does not concern.
     case enrolledAgain
 
-    public var entry: AuditEntry? { if case .applied(let entry) = self { entry } else { nil } }
+    package var entry: AuditEntry? { if case .applied(let entry) = self { entry } else { nil } }
   }
 
   private let extent: Extent
@@ -29,7 +29,7 @@ public struct EnrollmentRevocation: Sendable {
   ///   - transaction: the transaction of the failed step, if any.
   ///   - enrollments: those of the client that reported the fault.
   /// - Returns: nil for a fault that revokes nothing, or an account that the client was not made for.
-  public init?(
+  package init?(
     _ fault: TokenServerError, at server: TokenServerID, _ account: AccountID?, _ transaction: TransactionID? = nil,
     of enrollments: Enrollments
   ) {
@@ -47,7 +47,7 @@ public struct EnrollmentRevocation: Sendable {
   }
 
   /// Deletes the data and records that in the audit chain.
-  public func apply(
+  package func apply(
     on stateStore: any StateStore, in environment: TokenEnvironment
   ) throws(StateStoreError) -> Outcome {
     let kind = if case .keys = extent { AuditEntry.Kind.disenrolled } else { AuditEntry.Kind.wiped }

@@ -41,7 +41,9 @@ extension Handler {
         if case .authenticatorFailed(let failure) = fault { return reopen(pending, after: failure) }
         if case .choiceIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .choiceWrong, counts) }
         if mayHaveArrived, fault.effect == .stop { return leaveUnknown(pending, fault) }
-        guard fault.effect == .retry else { return .finished(shows: try finish(pending, refusedBy: fault)) }
+        guard fault.effect == .retry else {
+          return .finished(shows: try finish(pending, refusedBy: fault, isAnswered: true))
+        }
         mayHaveArrived = true
         try Task.checkCancellation()
         environment.report(.retrying(pending.transaction, fault))
@@ -66,7 +68,7 @@ extension Handler {
 
   private func conclude(_ response: SealedResponse, _ verdict: Verdict) -> Deliveries.Outcome {
     let pending = response.request.pending
-    finish(pending, Self.describe(verdict.decision, receipt: verdict.receipt))
+    finish(pending, Self.describe(verdict.decision, receipt: verdict.receipt), isAnswered: true)
     reportRightPIN(response)
     var shows: [Indication] = [verdict.decision == .accept ? .confirmed : .denied]
     if let code = verdict.code {
@@ -216,7 +218,7 @@ extension Handler {
 
 extension Duration {
   /// Whole milliseconds, rounded toward zero and clamped to the range of `Int64`.
-  public var milliseconds: Int64 {
+  package var milliseconds: Int64 {
     let (seconds, attoseconds) = components
     let (whole, overflows) = seconds.multipliedReportingOverflow(by: 1000)
     let (sum, overflowsToo) = whole.addingReportingOverflow(attoseconds / 1_000_000_000_000_000)

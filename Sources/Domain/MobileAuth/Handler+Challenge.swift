@@ -9,7 +9,7 @@ extension Handler {
     case expired
     /// The request is no longer in the pending list.
     case closed
-    /// A newer request arrived before the user touched the panel.
+    /// A newer request of the same server arrived before the user touched the panel.
     case preempted
     /// The panel is released for other requests; this request is opened and shown again later.
     case makesWay
@@ -30,11 +30,12 @@ extension Handler {
   /// Asks the user for a decision.
   /// - Parameters:
   ///   - opened: the verified request; nil to fetch it again, after an answer that did not count.
-  ///   - isPinned: whether newer requests must not replace this one, even if the panel is not touched.
+  ///   - pinEnd: until when nothing must replace this request, even if the panel is not touched.
   func decide(
-    _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServerClient, isPinned: Bool
+    _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServerClient,
+    pinnedUntil pinEnd: MonotonicInstant
   ) async throws -> ChallengeOutcome {
-    let touch = Touch(isPinned: isPinned)
+    let touch = Touch(pinnedUntil: pinEnd)
     return try await withThrowingTaskGroup(of: ChallengeOutcome.self) { group in
       defer { group.cancelAll() }
       group.addTask {
@@ -45,33 +46,6 @@ extension Handler {
       group.addTask { try await ask(pending, opened, at: server, touch) }
       guard let first = try await group.next() else { throw CancellationError() }
       return first
-    }
-  }
-
-  /// Waits for a change of the inbox that removes the request from the panel. While the user touches the panel, only
-  /// the request's own end removes it. A newer request preempts it at most once, and never after a touch. A request
-  /// that the user chose replaces it in any case.
-  private func watch(_ pending: PendingMobileAuthRequest, _ touch: Touch) async throws -> ChallengeOutcome {
-    while true {
-      let generation = inbox.changes.generation
-      if !inbox.pending.contains(pending.transaction) { return .closed }
-      if inbox.choice.takeLeft(pending.transaction) { return .makesWay }
-      let newer = Array(ranked.prefix { $0.transaction != pending.transaction })
-      let nextOpening = startOpenings(newer)
-      if !touch.isHeld, let chosen = newer.first, chosen.transaction == inbox.choice.chosen,
-        openings.isOpened(chosen.transaction)
-      {
-        return .makesWay
-      }
-      if !touch.keepsRequest {
-        if isPanelTaskDue { return .makesWay }
-        let isReady = newer.contains { openings.isOpened($0.transaction) }
-        if isReady, !inbox.pending.keepsPanel(pending.transaction) { return .preempted }
-      }
-      let open = askable
-      await panel.note(openRequests: open.count)
-      let nextEnd = open.count > 1 ? open.map(\.deadline).min() : nil
-      try await inbox.change(beyond: generation, until: [nextOpening, nextEnd].compactMap(\.self).min())
     }
   }
 
@@ -149,7 +123,10 @@ extension Handler {
     case .touched: touch.isHeld = true
     case .released:
       // The user is busy with this request. A stuck button is no touch.
-      if touch.isHeld { inbox.pending.keepOnPanel(pending.transaction) }
+      if touch.isHeld {
+        inbox.pending.keepOnPanel(pending.transaction)
+        inbox.pending.hold(pending.transaction)
+      }
       touch.isHeld = false
       // A panel task or a chosen request may have waited for the end of the touch.
       inbox.changes.raise()
@@ -231,16 +208,17 @@ extension Handler {
 
 /// Whether the user is touching the panel now. Shared with the task that watches the inbox.
 final class Touch: Sendable {
-  private let isPinned: Bool
+  /// Until this time nothing must replace the request, because the user has to enter something again.
+  let pinEnd: MonotonicInstant
   private let held = Atomic(false)
 
-  init(isPinned: Bool) { self.isPinned = isPinned }
+  init(pinnedUntil pinEnd: MonotonicInstant) { self.pinEnd = pinEnd }
 
   var isHeld: Bool {
     get { held.load(ordering: .acquiring) }
     set { held.store(newValue, ordering: .releasing) }
   }
 
-  /// Whether newer requests must not replace this one.
-  var keepsRequest: Bool { isPinned || isHeld }
+  /// Whether nothing must replace the request.
+  func keepsRequest(at now: MonotonicInstant) -> Bool { now < pinEnd || isHeld }
 }

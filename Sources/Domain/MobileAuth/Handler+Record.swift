@@ -3,11 +3,28 @@ import DisplayText
 
 /// Audit entries of a request, and the end of a request.
 extension Handler {
-  /// Adds an audit entry, without waiting for storage.
+  /// Adds an audit entry, without waiting for storage. Entries that the server's requests cause are limited.
   func record(_ kind: AuditEntry.Kind, _ pending: PendingMobileAuthRequest, _ detail: String = "") {
     let entry = environment.auditEntry(kind, of: pending, detail)
-    stateStore.enqueue(.record(entry))
+    // The uncertain end of an answer.
+    guard kind != .unconfirmed else { return enqueue(.record(entry), entry) }
+    enqueue(.record(entry), entry, by: pending)
+  }
+
+  private func enqueue(_ change: DeferredChange, _ entry: AuditEntry) {
+    stateStore.enqueue(change)
     environment.report(.audited(entry))
+  }
+
+  /// Adds an entry that the server of the request caused without the user, unless there were too many of them.
+  private func enqueue(_ change: DeferredChange, _ entry: AuditEntry, by pending: PendingMobileAuthRequest) {
+    switch inbox.lines.take(pending.server, at: environment.now) {
+    case .allowed: enqueue(change, entry)
+    case .limitReached:
+      let note = environment.leftOutEntry(of: pending)
+      enqueue(.record(note), note)
+    case .omitted: break
+    }
   }
 
   /// Records that the request was decrypted and verified.
@@ -34,16 +51,26 @@ extension Handler {
   }
 
   /// Ends the request for this token; `outcome` becomes its last audit entry.
-  func finish(_ pending: PendingMobileAuthRequest, as kind: AuditEntry.Kind = .settled, _ outcome: String) {
-    resolveIntent(of: pending.transaction, environment.auditEntry(kind, of: pending, outcome))
+  /// - Parameter isAnswered: whether an answer is journaled, so that the entry is never omitted.
+  func finish(
+    _ pending: PendingMobileAuthRequest, as kind: AuditEntry.Kind = .settled, _ outcome: String,
+    isAnswered: Bool = false
+  ) {
+    let entry = environment.auditEntry(kind, of: pending, outcome)
+    // Before the end is reported: who reads of it finds the request no longer pending.
     inbox.finish(pending)
+    if isAnswered {
+      resolveIntent(of: pending.transaction, entry)
+    } else {
+      enqueue(.resolveIntent(pending.transaction, entry), entry, by: pending)
+    }
   }
 
   /// Ends a request before an answer was sent. The request of a locked account stays pending.
   /// - Returns: indications for the LED, in order.
   func refuse(_ pending: PendingMobileAuthRequest, _ fault: TokenServerError) throws(StateStoreError) -> [Indication] {
     guard case .locked(let how) = fault else {
-      let indications = try finish(pending, refusedBy: fault)
+      let indications = try finish(pending, refusedBy: fault, isAnswered: false)
       if case .notHandleable(let why) = fault { deny(unopened: pending, because: why) }
       return indications
     }
@@ -90,16 +117,17 @@ extension Handler {
   /// stops.
   /// - Returns: indications for the LED, in order.
   func finish(
-    _ pending: PendingMobileAuthRequest, refusedBy fault: TokenServerError
+    _ pending: PendingMobileAuthRequest, refusedBy fault: TokenServerError, isAnswered: Bool
   ) throws(StateStoreError) -> [Indication] {
     var shows: [Indication] = []
     if case .outcomeUnknown(let why) = fault {
-      finish(pending, as: .unconfirmed, "permanently unknown: \(why)")
+      // An answer may have been sent earlier.
+      finish(pending, as: .unconfirmed, "permanently unknown: \(why)", isAnswered: true)
       shows = [.outcomeUnknown]
     } else if case .alreadyHandled(let state) = fault {
-      finish(pending, Self.describe(elsewhere: state))
+      finish(pending, Self.describe(elsewhere: state), isAnswered: isAnswered)
     } else {
-      finish(pending, "not approved: \(fault)")
+      finish(pending, "not approved: \(fault)", isAnswered: isAnswered)
       // Show a failure: a user may be waiting. The reason is in the log.
       shows = [.seeLog]
       if fault.effect != .retry { servers[pending.server]?.requestDidEnd(pending.transaction) }

@@ -5,7 +5,7 @@
 ///
 /// A request is approved only by a gesture that began after the request was shown, and shown as done only after the
 /// token server has confirmed it. Every early end counts as "not approved".
-public struct Handler: Sendable {
+package struct Handler: Sendable {
   /// Backoff between attempts to send one answer (protocol: 0.5 to 8 s).
   static let answerRetry = (from: Duration.milliseconds(500), to: Duration.seconds(8))
   /// How long the panel waits for the server's confirmation of an answer. After that the panel is free for the next
@@ -16,6 +16,10 @@ public struct Handler: Sendable {
 
   /// How often the server is queried while an outcome is unknown, even without a change.
   static let unknownPause = Duration.seconds(30)
+
+  /// Above this number of changes that wait for storage, they are written although a request is on the panel, so that
+  /// the user's answer does not wait for them.
+  static let longestQueue = 64
 
   /// The maximum length of a request's text in an audit entry, in Unicode scalars. An entry has at most 500.
   static let longestRecordedText = 300
@@ -28,10 +32,11 @@ public struct Handler: Sendable {
   let deliveries: Deliveries
   let openings: Openings
   /// The request shown last; a part of the inbox because it outlives this handler.
-  var lastPrompt: LastPrompt { inbox.prompts }
+  var lastPrompt: LastPrompt { inbox.panel.last }
   /// The request on the panel.
-  var shownRequest: ShownRequest { inbox.shown }
+  var shownRequest: ShownRequest { inbox.panel.shown }
   let panelTasks: PanelTaskQueue
+  let waits: LoopWaits
   let panel: any Panel
   let stateStore: any StateStore
   let environment: TokenEnvironment
@@ -43,9 +48,11 @@ public struct Handler: Sendable {
   ///   - mustEnroll: whether there is no account, or an account that must be enrolled again.
   ///   - recordsTexts: whether the audit chain gets the verified texts of requests.
   ///   - panelTasks: the queue of panel tasks, which run between requests.
-  public init(
-    servers: [any TokenServerClient], inbox: Inbox, panelTasks: PanelTaskQueue, panel: any Panel,
-    stateStore: any StateStore, mustEnroll: Bool, recordsTexts: Bool = false, in environment: TokenEnvironment
+  ///   - waits: gets the waits for changes.
+  package init(
+    servers: [any TokenServerClient], inbox: Inbox, panelTasks: PanelTaskQueue, waits: LoopWaits = LoopWaits(),
+    panel: any Panel, stateStore: any StateStore, mustEnroll: Bool, recordsTexts: Bool = false,
+    in environment: TokenEnvironment
   ) {
     self.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
     self.inbox = inbox
@@ -54,6 +61,7 @@ public struct Handler: Sendable {
     deliveries = Deliveries(changes: inbox.changes, in: environment) { try? stateStore.flush() }
     openings = Openings(changes: inbox.changes, in: environment)
     self.panelTasks = panelTasks
+    self.waits = waits
     self.panel = panel
     self.stateStore = stateStore
     self.mustEnroll = mustEnroll
@@ -63,8 +71,10 @@ public struct Handler: Sendable {
 
   /// Runs until the task is canceled.
   /// - Throws: `CancellationError`.
-  public func run() async throws {
+  package func run() async throws {
+    waits.begin()
     do { try await handleAll() } catch {
+      waits.end()
       shownRequest.end(.interrupted)
       await openings.cancel()
       await deliveries.cancel()
@@ -76,7 +86,7 @@ public struct Handler: Sendable {
   private func handleAll() async throws {
     while true {
       do {
-        expireBlockedRequests()
+        endUnseenRequests()
         let generation = inbox.changes.generation
         if let indications = try deliveries.takeIndications() { await show(indications) }
         let isEverythingKnown = try reconcile()
@@ -92,8 +102,8 @@ public struct Handler: Sendable {
         } else {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
           try stateStore.flush()
-          let limit = [nextOpening, inbox.nextExpiry].compactMap(\.self).min()
-          try await inbox.waits.during { try await inbox.change(beyond: generation, until: limit) }
+          let limit = [nextOpening, inbox.nextExpiry()].compactMap(\.self).min()
+          try await waits.during { try await inbox.change(beyond: generation, until: limit) }
         }
       } catch let fault as StateStoreError {
         environment.report(.stateStoreFailed(fault))
@@ -104,8 +114,9 @@ public struct Handler: Sendable {
   }
 
   /// Ends requests that expired or left the list while they were not shown.
-  private func expireBlockedRequests() {
-    while let (pending, how) = inbox.endedUnseen {
+  /// - Parameter shown: the request on the panel, which has another end; nil for none.
+  func endUnseenRequests(except shown: TransactionID? = nil) {
+    for (pending, how) in inbox.endedUnseen(except: shown) {
       if servers[pending.server] == nil { inbox.finish(pending) } else { finish(pending, how) }
     }
     let count = inbox.pending.takeExpiredUnannounced()
@@ -118,25 +129,29 @@ public struct Handler: Sendable {
     return inbox.pending.all.filter { $0.blockedBy == nil && !answered.contains($0.transaction) }
   }
 
-  /// The requests in the order in which they are shown: the user's choice first.
+  /// The requests in the order in which they are shown: the user's choice first, then as the servers have their turns.
   var ranked: [PendingMobileAuthRequest] {
-    let (waiting, chosen) = (waiting, inbox.choice.chosen)
-    return waiting.filter { $0.transaction == chosen } + waiting.filter { $0.transaction != chosen }
+    let now = environment.now
+    let sorted = waiting.flatMap { requests in
+      inbox.panel.turns.sort(requests.map { ($0, inbox.pending.number(of: $0.transaction)) }, at: now)
+    }
+    guard let chosen = inbox.panel.choice.chosen(at: now) else { return sorted }
+    return sorted.filter { $0.transaction == chosen } + sorted.filter { $0.transaction != chosen }
   }
 
-  /// The requests that can be shown, without the user's choice. Requests of a server to which an answer is being sent
-  /// have to wait. Requests of disconnected servers come last.
-  private var waiting: [PendingMobileAuthRequest] {
+  /// The requests that can be shown, newest first: those of connected servers, then those of others. Requests of a
+  /// server to which an answer is being sent have to wait.
+  private var waiting: [[PendingMobileAuthRequest]] {
     let (busy, connections) = (deliveries.servers, inbox.connectivity.all)
     let waiting = askable.filter { servers[$0.server] != nil && !busy.contains($0.server) }
     let isConnected = { (request: PendingMobileAuthRequest) in connections[request.server] == .connected }
-    return waiting.filter(isConnected) + waiting.filter { !isConnected($0) }
+    return [waiting.filter(isConnected), waiting.filter { !isConnected($0) }]
   }
 
   /// Lets the user see the next pending request; after the last one, the first one.
   /// - Returns: false, without a change, if no other request is pending.
   func chooseNext(after pending: PendingMobileAuthRequest) -> Bool {
-    let waiting = waiting
+    let waiting = waiting.flatMap(\.self)
     guard waiting.count > 1, let index = waiting.firstIndex(where: { $0.transaction == pending.transaction }) else {
       return false
     }
@@ -207,11 +222,16 @@ public struct Handler: Sendable {
   private func handle(_ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest) async throws {
     guard let server = servers[pending.server] else { return inbox.finish(pending) }
     var opened: MobileAuthRequest? = opened
-    // After a wrong entry the request stays on the panel until it ends.
-    var isPinned = false
-    defer { shownRequest.end(.interrupted) }
+    var isAnswered = false
+    inbox.panel.turns.begin(pending.server, number: inbox.pending.number(of: pending.transaction), at: environment.now)
+    defer {
+      shownRequest.end(.interrupted)
+      inbox.panel.turns.leave(isAnswered: isAnswered, at: environment.now)
+    }
+    // Until this time no other request replaces this one, because the user is busy with it: after a wrong entry.
+    var pinEnd = environment.now
     while true {
-      let ending = try await decide(pending, opened, at: server, isPinned: isPinned)
+      let ending = try await decide(pending, opened, at: server, pinnedUntil: pinEnd)
       opened = nil
       shownRequest.end(ending.reason)
       lastPrompt.end(at: environment.now)
@@ -220,24 +240,34 @@ public struct Handler: Sendable {
         let outcome = try await deliver(response, to: server)
         // Without an indication of how this request ended, its user may take the next one for it.
         if outcome.indications.isEmpty { lastPrompt.end(at: environment.now) } else { lastPrompt.forget() }
-        guard case .retryEntry = outcome else { return }
-        isPinned = true
+        guard case .retryEntry = outcome else {
+          isAnswered = true
+          return
+        }
+        pinEnd = keepAfterWrongEntry(pending)
       case .preempted: return inbox.pending.keepOnPanel(pending.transaction)
       case .makesWay: return
       case .expired: return finish(pending, "expired")
       case .closed: return finishElsewhere(pending, at: server)
       case .refused(.pinIncorrect(let counts)):
         await show(reopenAfterWrongEntry(pending, .pinWrong, counts).indications)
-        isPinned = true
+        pinEnd = keepAfterWrongEntry(pending)
       case .refused(.authenticatorFailed(let failure)):
         await show(reopen(pending, after: failure).indications)
-        isPinned = true
+        pinEnd = keepAfterWrongEntry(pending)
       case .refused(let fault):
         let indications = try refuse(pending, fault)
         if !indications.isEmpty { lastPrompt.forget() }
         return await show(indications)
       }
     }
+  }
+
+  /// Keeps the request on the panel after a wrong entry.
+  /// - Returns: until when not even a panel task interrupts it.
+  private func keepAfterWrongEntry(_ pending: PendingMobileAuthRequest) -> MonotonicInstant {
+    inbox.pending.keepOnPanel(pending.transaction)
+    return environment.now + PanelTurns.length
   }
 
   /// Ends a request that has left the pending list. Queries the server for the reason in the background.

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the listeners write and the handler reads: four parts that share one change signal. Here are only the
-/// operations that affect several parts.
-public struct Inbox: Sendable {
+/// What the listeners write and the handler reads: pending requests, connectivity, blocked requests and the subjects of
+/// the panel, with one change signal. Here are only the operations that affect several parts.
+package struct Inbox: Sendable {
   /// Raised at every change that a waiting task may have to react to.
-  public let changes: ChangeSignal
-  public let pending: PendingRequests
-  public let connectivity: Connectivity
+  package let changes: ChangeSignal
+  package let pending: PendingRequests
+  package let connectivity: Connectivity
   let blocked = BlockedRequests()
-  /// The subject that the panel shows or showed last.
-  public let prompts = LastPrompt()
-  let choice = PanelChoice()
-  /// The verified request that the panel shows now.
-  public let shown = ShownRequest()
-  /// The waits of the handler for changes.
-  public let waits = LoopWaits()
+  package let panel = PanelSubjects()
+  /// The audit entries and log lines that each server's requests cause without the user.
+  let lines = HourlyLimiter<TokenServerID>(limit: Inbox.hourlyLines)
   private let environment: TokenEnvironment
 
-  public init(in environment: TokenEnvironment) {
+  /// The maximum number of audit entries per hour that one server's requests can cause without the user.
+  package static let hourlyLines = 240
+
+  package init(in environment: TokenEnvironment) {
     self.environment = environment
     changes = ChangeSignal()
     pending = PendingRequests(in: environment)
@@ -24,30 +23,30 @@ public struct Inbox: Sendable {
   }
 
   /// Replaces a server's pending list, newest first. At most `PendingRequests.longestList` requests are taken.
-  public func replace(requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest]) {
+  package func replace(requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest]) {
     let blockedRequests = pending.replace(requestsOf: server, with: list)
     blocked.replace(requestsOf: server, with: blockedRequests, now: environment.now)
     changes.raise()
   }
 
   /// Ends the request for this token, permanently.
-  public func finish(_ request: PendingMobileAuthRequest) {
+  package func finish(_ request: PendingMobileAuthRequest) {
     pending.finish(request)
     blocked.remove(request.transaction)
     changes.raise()
   }
 
   /// Shows this request next, as soon as it is opened and the user does not touch the panel.
-  public func choose(_ transaction: TransactionID) { choose(transaction, leaving: nil) }
+  package func choose(_ transaction: TransactionID) { choose(transaction, leaving: nil) }
 
   /// - Parameter former: as for `PanelChoice.choose`.
   func choose(_ transaction: TransactionID, leaving former: TransactionID?) {
-    choice.choose(transaction, leaving: former)
+    panel.choice.choose(transaction, leaving: former, at: environment.now)
     changes.raise()
   }
 
   /// Deletes what is known of a server that was removed. Its blocked requests stay until they expire.
-  public func forget(_ server: TokenServerID) {
+  package func forget(_ server: TokenServerID) {
     pending.remove(requestsOf: server)
     connectivity.remove(server)
     changes.raise()
@@ -59,15 +58,20 @@ public struct Inbox: Sendable {
     changes.raise()
   }
 
-  /// A request that ended while it was not at the panel, and how it ended; to be finished.
-  var endedUnseen: (request: PendingMobileAuthRequest, how: String)? {
+  /// The requests that ended while they were not at the panel, and how each ended; to be finished.
+  /// - Parameter shown: the request on the panel, which is not among them.
+  func endedUnseen(except shown: TransactionID?) -> [(request: PendingMobileAuthRequest, how: String)] {
     let now = environment.now
-    return blocked.expired(at: now).map { ($0, "expired") } ?? pending.endedUnseen(at: now)
+    let ended = blocked.expired(at: now).map { (request: $0, how: "expired") } + pending.endedAnnounced(at: now)
+    return ended.filter { $0.request.transaction != shown }
   }
 
   /// The next deadline of a blocked or announced request.
-  var nextExpiry: MonotonicInstant? {
-    [blocked.nextDeadline, pending.nextAnnouncedDeadline].compactMap(\.self).min()
+  /// - Parameter shown: the request on the panel, whose deadline the panel's task watches.
+  func nextExpiry(except shown: TransactionID? = nil) -> MonotonicInstant? {
+    let now = environment.now
+    return [blocked.nextDeadline(after: now), pending.nextAnnouncedDeadline(after: now, except: shown)]
+      .compactMap(\.self).min()
   }
 
   /// Waits for a change, or until the limit if there is one.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A state that the LED shows.
-public enum Indication: Sendable, Equatable {
+package enum Indication: Sendable, Equatable {
   /// Connected to every token server; `pending` requests are waiting.
   case idle(pending: Int)
   case disconnected
@@ -40,15 +40,19 @@ public enum Indication: Sendable, Equatable {
   case denied
   case outcomeUnknown
   case mustEnroll
+  /// An enrollment failed while there is no account: 1 no network, 2 the token server was not reached, 3 it refused or
+  /// is not trusted, 4 the URI is not one of an enrollment, 5 another cause.
+  case enrollmentFailed(cause: Int)
   /// The operator must read the log: the service has stopped, or this request could not be answered.
   case seeLog
 
   /// The number that the blinks of the indication count; nil if they count nothing.
-  public var count: Int? {
+  package var count: Int? {
     switch self {
     case .idle(let pending): pending
     case .pinWrong(let remaining): remaining
     case .pinRefused(let rule): rule
+    case .enrollmentFailed(let cause): cause
     default: nil
     }
   }

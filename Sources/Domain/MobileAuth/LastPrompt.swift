@@ -3,7 +3,7 @@ import Synchronization
 
 /// The subject that the panel showed last. A change of subject must be visible: two requests that look the same could
 /// be mistaken for each other, and the user could type a PIN for the wrong account.
-public final class LastPrompt: Sendable {
+package final class LastPrompt: Sendable {
   /// After this time no user is still about to answer the earlier subject.
   static let memory = Duration.seconds(10)
 

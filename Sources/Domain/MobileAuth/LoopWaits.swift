@@ -1,26 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// The waits of the handling loop for a change of the inbox, numbered, so that a watchdog can find a loop that no
-/// longer reacts to changes.
-public final class LoopWaits: Sendable {
+/// Whether the handling loop runs, and its waits for a change of the inbox, numbered, so that a watchdog can find a
+/// loop that no longer reacts to changes. They outlive a handler, so that no number is used twice.
+package final class LoopWaits: Sendable {
+  package enum Loop: Sendable, Equatable {
+    /// The loop waits for a change; the number of the wait.
+    case waiting(Int)
+    /// The loop handles a request, which may keep it for as long as the request is valid.
+    case handling
+    case absent
+  }
+
   private struct State {
     var count = 0
-    var isWaiting = false
+    var loop = Loop.absent
   }
 
   private let state = Mutex(State())
 
-  /// The number of the wait that lasts at present; nil while the loop handles a request, or does not run. A request may
-  /// keep the loop for as long as it is valid.
-  public var current: Int? { state.withLock { $0.isWaiting ? $0.count : nil } }
+  package init() {}
+
+  package var loop: Loop { state.withLock { $0.loop } }
+
+  func begin() { state.withLock { $0.loop = .handling } }
+  func end() { state.withLock { $0.loop = .absent } }
 
   func during(_ wait: () async throws -> Void) async throws {
     state.withLock {
       $0.count &+= 1
-      $0.isWaiting = true
+      $0.loop = .waiting($0.count)
     }
-    defer { state.withLock { $0.isWaiting = false } }
+    defer { state.withLock { $0.loop = .handling } }
     try await wait()
   }
 }

@@ -6,8 +6,11 @@ import Synchronization
 final class Openings: Sendable {
   /// After this time an opening is canceled if the same server has another request.
   static let patience = Duration.seconds(10)
-  /// How long a newer request that is being opened delays an older one that is ready.
+  /// How long a newer request that is being opened delays an older one that is ready, at most once in `patience` for
+  /// each server: a server can replace a request that is being opened by another one.
   static let grace = Duration.seconds(1)
+  /// Openings of one server: at most this many at once, then one per interval.
+  static let pace = (burst: 10, interval: Duration.seconds(3))
 
   /// The backoff of a server after an opening that failed. Bounds the number of log lines that a server can cause with
   /// unusable requests.
@@ -37,8 +40,28 @@ final class Openings: Sendable {
     /// Requests that have already been deferred once in favor of others of their server.
     var late: Set<TransactionID> = []
     var pauses: [TokenServerID: (end: MonotonicInstant, length: Duration)] = [:]
+    /// When each server's last grace began.
+    var graces: [TokenServerID: MonotonicInstant] = [:]
+    /// When each server could begin as many openings at once as at first.
+    var rested: [TokenServerID: MonotonicInstant] = [:]
     var indications: [Indication] = []
     var fault: StateStoreError?
+
+    /// When the server's next opening can begin; nil for now.
+    func earliest(_ server: TokenServerID, _ now: MonotonicInstant) -> MonotonicInstant? {
+      let paced = rested[server].map { $0 + Openings.pace.interval * (1 - Openings.pace.burst) }
+      return [pauses[server]?.end, paced].compactMap(\.self).filter { $0 > now }.max()
+    }
+
+    /// Until when the server's opening is worth waiting for; nil if that time has passed.
+    func graceEnd(_ server: TokenServerID, _ now: MonotonicInstant) -> MonotonicInstant? {
+      graces[server].map { $0 + Openings.grace }.flatMap { $0 > now ? $0 : nil }
+    }
+
+    mutating func noteStart(_ server: TokenServerID, _ now: MonotonicInstant) {
+      rested[server] = max(rested[server] ?? now, now) + Openings.pace.interval
+      if graces[server].map({ now - $0 >= Openings.patience }) ?? true { graces[server] = now }
+    }
   }
 
   /// The result of an opening.
@@ -81,8 +104,9 @@ final class Openings: Sendable {
         let own = candidates.filter { $0.server == server }
         guard let next = next(of: own, &state, now, &wakes) else { continue }
         let task = Task { [self] in await run(next, body) }
+        state.noteStart(server, now)
         state.openings[next.transaction] = Opening(server: server, began: now, progress: .underway(task))
-        wakes.append(now + Self.grace)
+        wakes += [state.graceEnd(server, now)].compactMap(\.self)
         if own.count > 1 { wakes.append(now + Self.patience) }
       }
       return wakes.min()
@@ -96,15 +120,15 @@ final class Openings: Sendable {
     let underway = state.openings.first { $0.value.server == own[0].server && $0.value.start != nil }
     let others = own.filter { state.openings[$0.transaction] == nil }
     guard let underway, let start = underway.value.start else {
-      if let pause = state.pauses[own[0].server], now < pause.end {
-        wakes.append(pause.end)
+      if let earliest = state.earliest(own[0].server, now) {
+        wakes.append(earliest)
         return nil
       }
       // One opened request is enough: the others are opened later.
       let first = own.first { !state.late.contains($0.transaction) } ?? own[0]
       return state.openings[first.transaction] == nil ? first : nil
     }
-    if now < start + Self.grace { wakes.append(start + Self.grace) }
+    wakes += [state.graceEnd(own[0].server, now)].compactMap(\.self)
     guard !others.isEmpty else { return nil }
     guard now >= start + Self.patience else {
       wakes.append(start + Self.patience)
@@ -155,11 +179,12 @@ final class Openings: Sendable {
     state.withLock { $0.openings[transaction]?.isOpened ?? false }
   }
 
-  /// Whether the opening began less than `grace` ago, so that it is worth waiting for.
+  /// Whether the opening is worth waiting for: `grace` has not passed since its server was last given it.
   func isFresh(_ transaction: TransactionID) -> Bool {
     let now = environment.now
     return state.withLock { state in
-      state.openings[transaction]?.start.map { now < $0 + Self.grace } ?? false
+      guard let opening = state.openings[transaction], opening.start != nil else { return false }
+      return state.graceEnd(opening.server, now) != nil
     }
   }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
+package import Secrets
 
 /// Lets the user choose a PIN that this token verifies, and stores it.
-public struct PINPrompter: Sendable {
-  public let choose: @Sendable () async throws -> PIN
-  public let store: @Sendable (AccountID, PIN) throws(StateStoreError) -> Void
+package struct PINPrompter: Sendable {
+  package let choose: @Sendable () async throws -> PIN
+  package let store: @Sendable (AccountID, PIN) throws(StateStoreError) -> Void
 
   /// - Parameters:
   ///   - choose: asks the user at the panel.
   ///   - store: stores the PIN of an existing account. Durable when it returns.
-  public init(
+  package init(
     choose: @escaping @Sendable () async throws -> PIN,
     keep: @escaping @Sendable (AccountID, PIN) throws(StateStoreError) -> Void
   ) {

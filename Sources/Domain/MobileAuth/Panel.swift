@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
+package import Secrets
 
 /// The button, LED and keypad.
-public protocol Panel: Sendable {
+package protocol Panel: Sendable {
   /// Whether the board has a keypad port configured, even if no keypad is plugged in.
   var canType: Bool { get }
 
@@ -19,7 +19,7 @@ public protocol Panel: Sendable {
   func events(for prompt: Prompt) -> AsyncStream<PanelEvent>
 }
 
-public enum PanelEvent: Sendable, Equatable {
+package enum PanelEvent: Sendable, Equatable {
   /// The first touch of this prompt: the request stays on the panel from here on.
   case touched
   /// The touch ended without a gesture.

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
+package import Secrets
 
 /// Prompts at the panel outside of a request. A dialog that ends early is not resumed, so the panel never waits for
 /// the input of an old command.
-public struct PanelDialog: Sendable {
-  public enum EntryError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct PanelDialog: Sendable {
+  package enum EntryError: Error, Equatable, Sendable, CustomStringConvertible {
     /// Canceled or denied at the panel (9006).
     case canceled
     case timedOut
     case panelUnavailable(String)
 
-    public var description: String { number.map { "\(explanation) (\($0))" } ?? explanation }
+    package var description: String { number.map { "\(explanation) (\($0))" } ?? explanation }
 
     /// Number of the error catalog; nil for errors without a number.
-    public var number: Int? { self == .canceled ? PanelDialog.canceledNumber : nil }
+    package var number: Int? { self == .canceled ? PanelDialog.canceledNumber : nil }
 
     /// The description without the number.
-    public var explanation: String {
+    package var explanation: String {
       switch self {
       case .canceled: "canceled at the panel"
       case .timedOut: "no input at the panel within the time limit"
@@ -26,7 +26,7 @@ public struct PanelDialog: Sendable {
   }
 
   /// Number of the error catalog for what the user canceled at the panel.
-  public static let canceledNumber = 9006
+  package static let canceledNumber = 9006
 
   /// The time limit of each prompt.
   static let limit = Duration.seconds(120)
@@ -34,20 +34,20 @@ public struct PanelDialog: Sendable {
   private let panel: any Panel
   private let environment: TokenEnvironment
 
-  public init(_ panel: any Panel, in environment: TokenEnvironment) {
+  package init(_ panel: any Panel, in environment: TokenEnvironment) {
     self.panel = panel
     self.environment = environment
   }
 
   /// Asks for the existing PIN.
   /// - Throws: `EntryError`, `CancellationError`.
-  public func currentPIN(length: Int) async throws -> PIN {
+  package func currentPIN(length: Int) async throws -> PIN {
     try await pin(length, showing: .pinWanted)
   }
 
   /// Asks for a new PIN, typed twice, until it satisfies every rule and both entries are the same.
   /// - Parameter violation: returns the number of the violated rule, as in `Indication.pinRefused`; nil for none.
-  public func newPIN(length: Int, violation: @Sendable (PIN) -> Int?) async throws -> PIN {
+  package func newPIN(length: Int, violation: @Sendable (PIN) -> Int?) async throws -> PIN {
     while true {
       let first = try await pin(length, showing: .newPINWanted(again: false))
       if let rule = violation(first) {
@@ -61,7 +61,7 @@ public struct PanelDialog: Sendable {
   }
 
   /// Asks for a hold, so that no program on this board can do alone what follows.
-  public func hold() async throws {
+  package func hold() async throws {
     try await ask(.confirmation, showing: .confirmationWanted) { (event: PanelEvent) throws(EntryError) -> Void? in
       guard case .gesture(let gesture) = event else { return nil }
       guard gesture.kind == .hold else { throw .canceled }
@@ -70,7 +70,7 @@ public struct PanelDialog: Sendable {
   }
 
   /// Asks for the code of a custom authenticator: 1 to `PIN.longest` digits.
-  public func code() async throws -> EnteredDigits {
+  package func code() async throws -> EnteredDigits {
     try await ask(.code(orEnterAlone: false), showing: .numberWanted) {
       (event: PanelEvent) throws(EntryError) -> EnteredDigits? in
       switch event {
@@ -82,7 +82,7 @@ public struct PanelDialog: Sendable {
   }
 
   /// Asks for a very long hold, to confirm an irreversible action.
-  public func veryLongHold() async throws {
+  package func veryLongHold() async throws {
     try await ask(.veryLongHold, showing: .veryLongHoldWanted) { (event: PanelEvent) throws(EntryError) -> Void? in
       guard case .gesture(let gesture) = event else { return nil }
       guard gesture.kind == .veryLongHold else { throw .canceled }
@@ -90,7 +90,7 @@ public struct PanelDialog: Sendable {
     }
   }
 
-  public func show(_ indication: Indication) async { await panel.show(indication) }
+  package func show(_ indication: Indication) async { await panel.show(indication) }
 
   private func pin(_ count: Int, showing indication: Indication) async throws -> PIN {
     try await ask(.digits(count: count), showing: indication) { (event: PanelEvent) throws(EntryError) -> PIN? in

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Panel tasks: interactive dialogs started by a command, such as choosing a PIN or logging in. The handler runs them
 /// between requests, one at a time, so that the panel never asks two questions at once.
-public final class PanelTaskQueue: Sendable {
+package final class PanelTaskQueue: Sendable {
   struct PanelTask: Sendable {
     fileprivate let number: Int
     fileprivate let server: TokenServerID?
@@ -23,13 +23,13 @@ public final class PanelTaskQueue: Sendable {
   private let changes: ChangeSignal
 
   /// - Parameter changes: the signal that wakes the handler.
-  public init(changes: ChangeSignal) { self.changes = changes }
+  package init(changes: ChangeSignal) { self.changes = changes }
 
   /// Waits until the panel is free and runs `body` with it.
   /// - Parameter server: the server concerned, if any. The task waits for answers being sent to this server, not for
   ///   those to others.
   /// - Throws: what `body` throws; `CancellationError` if the caller or the service ends first.
-  public func perform<Result: Sendable>(
+  package func perform<Result: Sendable>(
     at server: TokenServerID? = nil, _ body: @escaping @Sendable (any Panel) async throws -> Result
   ) async throws -> Result {
     let number = state.withLock { state in

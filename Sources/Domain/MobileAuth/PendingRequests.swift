@@ -3,9 +3,9 @@ import Synchronization
 
 /// The pending requests of all token servers. Filled only from the servers' pending lists: each request is stored once,
 /// even if it is announced repeatedly, until it expires, leaves the list or is finished.
-public final class PendingRequests: Sendable {
+package final class PendingRequests: Sendable {
   /// The maximum number of requests read from one server's list; the rest is ignored. No user can answer a longer list.
-  public static let longestList = 200
+  package static let longestList = 200
   /// Per server. More than a list can contain, so that no list can displace the memory of ended requests.
   static let rememberedOutcomes = 5 * longestList
 
@@ -93,7 +93,7 @@ public final class PendingRequests: Sendable {
 
   /// Pending requests that have not expired, newest first: ordered by when this token first saw them, and within one
   /// list by the list's order.
-  public var all: [PendingMobileAuthRequest] {
+  package var all: [PendingMobileAuthRequest] {
     let now = environment.now
     return state.withLock { state in
       state.dropExpired(now: now)
@@ -101,7 +101,7 @@ public final class PendingRequests: Sendable {
     }
   }
 
-  public func contains(_ transaction: TransactionID) -> Bool {
+  package func contains(_ transaction: TransactionID) -> Bool {
     state.withLock { $0.requests[transaction] != nil }
   }
 
@@ -129,11 +129,27 @@ public final class PendingRequests: Sendable {
   /// Records that an answer is in the journal: the end of the answer is then the request's end.
   func noteAnswered(_ transaction: TransactionID) { state.withLock { $0.announced.remove(transaction) } }
 
-  /// Records that newer requests do not replace this one at the panel any more: the user has touched it, or a newer
-  /// request has replaced it once.
+  /// The number of a listed request: it increases with every request that this token sees for the first time.
+  func number(of transaction: TransactionID) -> Int { state.withLock { $0.arrivals.number(of: transaction) } }
+
+  /// Records that newer requests of its own server do not replace this one at the panel any more: the user has touched
+  /// it, or a newer request has replaced it once.
   func keepOnPanel(_ transaction: TransactionID) { state.withLock { $0.arrivals.keepOnPanel(transaction) } }
 
   func keepsPanel(_ transaction: TransactionID) -> Bool { state.withLock { $0.arrivals.keepsPanel(transaction) } }
+
+  /// Records that no other request replaces this one at the panel until `PanelTurns.length` has passed, because the
+  /// user is busy with it.
+  func hold(_ transaction: TransactionID) {
+    let end = environment.now + PanelTurns.length
+    state.withLock { $0.arrivals.hold(transaction, until: end) }
+  }
+
+  /// When the hold ends; nil if there is none or it has ended.
+  func holdEnd(of transaction: TransactionID) -> MonotonicInstant? {
+    let now = environment.now
+    return state.withLock { $0.arrivals.holdEnd(of: transaction) }.flatMap { $0 > now ? $0 : nil }
+  }
 
   /// Returns the number of requests that expired without an announcement since the last call.
   func takeExpiredUnannounced() -> Int {
@@ -143,10 +159,15 @@ public final class PendingRequests: Sendable {
     }
   }
 
-  /// An announced request that ended while it was not at the panel, and how it ended.
-  func endedUnseen(at now: MonotonicInstant) -> (request: PendingMobileAuthRequest, how: String)? {
+  /// The announced requests that expired or left the list, and how each ended.
+  func endedAnnounced(at now: MonotonicInstant) -> [(request: PendingMobileAuthRequest, how: String)] {
     state.withLock { $0.announced.ended(at: now) }
   }
 
-  var nextAnnouncedDeadline: MonotonicInstant? { state.withLock { $0.announced.nextDeadline } }
+  /// The first deadline of an announced request that is after `now`.
+  func nextAnnouncedDeadline(
+    after now: MonotonicInstant, except shown: TransactionID? = nil
+  ) -> MonotonicInstant? {
+    state.withLock { $0.announced.deadlines(except: shown).filter { $0 > now }.min() }
+  }
 }

@@ -10,8 +10,8 @@ import Secrets
 ///    contains the case;
 /// 3. add the case to the prompts of the challenges that it can answer.
 /// The present sources, prompts and recognizers stay as they are: each takes its own cases from `sources`.
-public struct Prompt: Sendable, Equatable {
-  public enum Source: Sendable, Hashable {
+package struct Prompt: Sendable, Equatable {
+  package enum Source: Sendable, Hashable {
     /// A gesture at the buttons, or the keypad's cancel key.
     case gesture(Gesture.Kind)
     /// Exactly `count` digits on the keypad, then Enter.
@@ -23,40 +23,40 @@ public struct Prompt: Sendable, Equatable {
   }
 
   /// Inputs of other sources are ignored.
-  public let sources: Set<Source>
+  package let sources: Set<Source>
 
   /// A prompt for inputs of these sources. Every prompt can also be denied.
-  public init(_ sources: Set<Source>) { self.sources = sources.union(Self.denials) }
+  package init(_ sources: Set<Source>) { self.sources = sources.union(Self.denials) }
 
   private static let denials: Set<Source> = [
     .gesture(.doublePress), .gesture(.denyButton), .gesture(.veryLongHold), .gesture(.cancelKeys),
   ]
 
   /// Hold to approve, press twice to deny, hold very long to deny and report; the keypad's cancel key also denies.
-  public static let confirmation = Prompt([.gesture(.hold)])
+  package static let confirmation = Prompt([.gesture(.hold)])
   /// Type exactly `count` digits, then Enter. Denying works as for a confirmation; a hold that would approve one is
   /// ignored.
-  public static func digits(count: Int) -> Prompt { Prompt([.digits(count: count)]) }
+  package static func digits(count: Int) -> Prompt { Prompt([.digits(count: count)]) }
   /// Type a code of any length, then Enter; or Enter alone, for the PIN instead. Denying works as for a confirmation.
-  public static func code(orEnterAlone: Bool) -> Prompt { Prompt(orEnterAlone ? [.code, .enterAlone] : [.code]) }
+  package static func code(orEnterAlone: Bool) -> Prompt { Prompt(orEnterAlone ? [.code, .enterAlone] : [.code]) }
   /// Denying works as for a confirmation; approval is impossible.
-  public static let denial = Prompt([])
+  package static let denial = Prompt([])
   /// A very long hold confirms an irreversible action; a double press and the keypad's cancel key abort it. The panel
   /// listens as for `denial`; who asked gives the gestures this meaning.
-  public static let veryLongHold = Prompt([.gesture(.veryLongHold)])
+  package static let veryLongHold = Prompt([.gesture(.veryLongHold)])
 
   /// The gestures that count.
-  public var gestures: Set<Gesture.Kind> {
+  package var gestures: Set<Gesture.Kind> {
     Set(sources.compactMap { if case .gesture(let kind) = $0 { kind } else { nil } })
   }
 
   /// The numbers of digits that may be typed; nil if digits are ignored.
-  public var digitCounts: ClosedRange<Int>? {
+  package var digitCounts: ClosedRange<Int>? {
     sources.contains(.code) ? 1...PIN.longest : digitCount.map { $0...$0 }
   }
 
   /// The exact number of digits to type; nil if none is set. The smallest, if there are several.
-  public var digitCount: Int? {
+  package var digitCount: Int? {
     sources.compactMap { if case .digits(let count) = $0 { count } else { nil } }.min()
   }
 }

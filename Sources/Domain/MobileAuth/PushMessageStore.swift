@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
+package import Secrets
 
 /// A push message about a request. Its server has no list of pending requests, so this token must store the message.
-public struct DeliveredMessage: Sendable {
+package struct DeliveredMessage: Sendable {
   /// The state of the message's request, as far as this token knows.
-  public enum State: String, Sendable {
+  package enum State: String, Sendable {
     case pending
     /// The server accepted the answer.
     case approved, denied
@@ -14,21 +14,21 @@ public struct DeliveredMessage: Sendable {
     case failed, expired
   }
 
-  public let transaction: TransactionID
-  public let account: AccountID
+  package let transaction: TransactionID
+  package let account: AccountID
   /// The sender's message ID.
-  public let reference: String
+  package let reference: String
   /// Milliseconds since 1970, by the board's wall clock.
-  public let receivedAtMilliseconds: Int64
-  public var state: State
+  package let receivedAtMilliseconds: Int64
+  package var state: State
   /// The idempotency key of the answer that ended the request.
-  public var answerKey: String?
+  package var answerKey: String?
   /// Whether an answer is in the journal and not settled.
-  public var isBeingAnswered: Bool
+  package var isBeingAnswered: Bool
   /// Encoded by the adapter.
-  public let contents: SecretBytes
+  package let contents: SecretBytes
 
-  public init(
+  package init(
     transaction: TransactionID, account: AccountID, reference: String, receivedAtMilliseconds: Int64,
     state: State = .pending, answerKey: String? = nil, isBeingAnswered: Bool = false, contents: SecretBytes
   ) {
@@ -45,7 +45,7 @@ public struct DeliveredMessage: Sendable {
 
 /// The push message store. Keeps recent messages after their requests have ended, so that a message delivered again is
 /// not shown again. Every change is durable when the call returns.
-public protocol PushMessageStore: Sendable {
+package protocol PushMessageStore: Sendable {
   /// Stores a message. At a limit, deletes the oldest messages of the account or of all accounts, except messages that
   /// are being answered.
   /// - Returns: false, without a change, if a message with that transaction or reference exists.
@@ -63,7 +63,7 @@ public protocol PushMessageStore: Sendable {
 }
 
 /// The maximum numbers of stored messages.
-public enum PushMessageLimits {
-  public static let perAccount = 32
-  public static let total = 512
+package enum PushMessageLimits {
+  package static let perAccount = 32
+  package static let total = 512
 }

@@ -2,7 +2,7 @@
 /// Keeps the inbox up to date with one token server: validates the registration, streams hints and reads the pending
 /// list after each. Runs until the task is canceled, the registration is gone, or the server reports an error that only
 /// the operator can resolve.
-public struct RequestListener: Sendable {
+package struct RequestListener: Sendable {
   /// How often the list is read without a hint, because a hint can be lost.
   static let listInterval = Duration.seconds(600)
   /// A connection that lasted this long was healthy: the next backoff starts at its minimum.
@@ -18,7 +18,10 @@ public struct RequestListener: Sendable {
   private let stateStore: any StateStore
   private let environment: TokenEnvironment
 
-  public init(
+  /// The server that is listened to.
+  package var id: TokenServerID { server.id }
+
+  package init(
     to server: any TokenServerClient, inbox: Inbox, stateStore: any StateStore, in environment: TokenEnvironment
   ) {
     self.server = server
@@ -28,13 +31,13 @@ public struct RequestListener: Sendable {
   }
 
   /// The reason why the listener ended by itself.
-  public enum End: Sendable, Equatable {
+  package enum End: Sendable, Equatable {
     case serverWiped
     case stopped(TokenServerError)
   }
 
   /// - Throws: `CancellationError`.
-  public func run() async throws -> End {
+  package func run() async throws -> End {
     inbox.connectivity.set(.disconnected, to: server.id)
     var retry = Retry(from: .seconds(1), to: .seconds(60), in: environment)
     while true {
@@ -121,15 +124,24 @@ public struct RequestListener: Sendable {
   }
 
   private func refresh() async throws(TokenServerError) {
-    inbox.replace(requestsOf: server.id, with: try await server.pendingRequests())
+    let list = try await server.pendingRequests()
+    // A listener that was ended must not overwrite what its successor has read.
+    guard !Task.isCancelled else { throw .unreachable("canceled") }
+    inbox.replace(requestsOf: server.id, with: list)
     for pending in inbox.blocked.unreported(of: server.id) { notify(pending) }
   }
 
   /// Records a blocked request. The user is not asked, but the log shows the attempt.
   private func notify(_ pending: PendingMobileAuthRequest) {
     guard let blockedBy = pending.blockedBy else { return }
-    let entry = environment.auditEntry(
-      .opened, of: pending, "account locked: \(blockedBy.contents); it is \(blockedBy.lock)")
+    let entry: AuditEntry
+    switch inbox.lines.take(server.id, at: environment.now) {
+    case .allowed:
+      entry = environment.auditEntry(
+        .opened, of: pending, "account locked: \(blockedBy.contents); it is \(blockedBy.lock)")
+    case .limitReached: entry = environment.leftOutEntry(of: pending)
+    case .omitted: return inbox.blocked.markReported(pending.transaction)
+    }
     do {
       try stateStore.record(entry)
       inbox.blocked.markReported(pending.transaction)

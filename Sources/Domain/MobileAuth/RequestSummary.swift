@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What a pending list says about a request in addition to the portal's text, for display. Not verified.
-public struct RequestSummary: Sendable, Equatable {
+package struct RequestSummary: Sendable, Equatable {
   /// The name of the request type.
-  public var type: String?
+  package var type: String?
   /// The server's name of the kind of request, for programs; nil if it has none. PingAM: default, challenge, biometric.
-  public var pushType: String?
+  package var pushType: String?
   /// The numbers of which the login page shows one; nil unless the operator wants them shown.
-  public var numbers: [Int]?
+  package var numbers: [Int]?
   /// The options that the portal may show; nil if the request has no choice.
-  public var choices: ChoiceChallenge?
+  package var choices: ChoiceChallenge?
   /// The origin of the login, as the server sends it. PingAM sends JSON.
-  public var origin: String?
+  package var origin: String?
   /// Data that the login's journey added, as the server sends it.
-  public var payload: String?
+  package var payload: String?
 
-  public init(
+  package init(
     type: String? = nil, pushType: String? = nil, numbers: [Int]? = nil, choices: ChoiceChallenge? = nil,
     origin: String? = nil, payload: String? = nil
   ) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
+package import Secrets
 
 /// The server's identifier of one authentication request: a UUID in lower case.
-public struct TransactionID: Hashable, Sendable, CustomStringConvertible {
-  public let text: String
+package struct TransactionID: Hashable, Sendable, CustomStringConvertible {
+  package let text: String
 
   /// Creates the identifier; nil unless `text` is a UUID.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     guard text.isUUID else { return nil }
     self.text = text.lowercased()
   }
 
-  public var description: String { text }
+  package var description: String { text }
 }
 
 extension StringProtocol {
@@ -24,25 +24,25 @@ extension StringProtocol {
 }
 
 /// A request as listed by the server. It contains no secret, and its contents are not verified.
-public struct PendingMobileAuthRequest: Sendable, Equatable {
-  public var transaction: TransactionID
-  public var server: TokenServerID
-  public var account: AccountID
+package struct PendingMobileAuthRequest: Sendable, Equatable {
+  package var transaction: TransactionID
+  package var server: TokenServerID
+  package var account: AccountID
   /// Milliseconds since 1970, by the server's clock.
-  public var sentAtMilliseconds: Int64
+  package var sentAtMilliseconds: Int64
   /// When a push-delivered request arrived, in milliseconds since 1970 by this token's wall clock: the time that a
   /// sender claims is not used for the order. Nil for a listed request.
-  public var receivedAtMilliseconds: Int64?
-  public var timeToLive: Duration
+  package var receivedAtMilliseconds: Int64?
+  package var timeToLive: Duration
   /// The portal's text, at most 155 characters.
-  public var message: String?
-  public var summary: RequestSummary
+  package var message: String?
+  package var summary: RequestSummary
   /// The end of the request on this token's monotonic clock, counted from when the list was requested.
-  public var deadline: MonotonicInstant
+  package var deadline: MonotonicInstant
   /// Nil if the request can be shown to the user.
-  public var blockedBy: BlockedRequestInfo?
+  package var blockedBy: BlockedRequestInfo?
 
-  public init(
+  package init(
     transaction: TransactionID, server: TokenServerID, account: AccountID, sentAtMilliseconds: Int64,
     receivedAtMilliseconds: Int64? = nil, timeToLive: Duration, message: String?,
     summary: RequestSummary = RequestSummary(),
@@ -62,7 +62,7 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
 
   /// The order for lists that the server does not sort: newest first, equal times by transaction ID. A push-delivered
   /// request counts from its arrival.
-  public static func newestFirst(_ one: Self, _ other: Self) -> Bool {
+  package static func newestFirst(_ one: Self, _ other: Self) -> Bool {
     (other.orderedAt, one.transaction.text) < (one.orderedAt, other.transaction.text)
   }
 
@@ -70,7 +70,7 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
 
   /// Combines the request with the contents that the adapter has fetched, decrypted and verified.
   /// - Throws: `.notHandleable` if the contents are about another request or account.
-  public func opened(_ contents: VerifiedContents) throws(TokenServerError) -> MobileAuthRequest {
+  package func opened(_ contents: VerifiedContents) throws(TokenServerError) -> MobileAuthRequest {
     guard contents.transaction == transaction else {
       throw .notHandleable("the message is about \(contents.transaction)")
     }
@@ -80,19 +80,19 @@ public struct PendingMobileAuthRequest: Sendable, Equatable {
 }
 
 /// The contents that an adapter returns after it has verified signer, recipient and integrity.
-public struct VerifiedContents: Sendable, Equatable {
-  public var transaction: TransactionID
+package struct VerifiedContents: Sendable, Equatable {
+  package var transaction: TransactionID
   /// The account that the message names; nil if it names none of this token's accounts at the server.
-  public var account: AccountID?
+  package var account: AccountID?
   /// For the audit chain: the name of the request type, at some servers with a description of the request.
-  public var type: String
+  package var type: String
   /// The texts that the server signed; nil if it signs none.
-  public var texts: VerifiedTexts?
-  public var challenge: Challenge
+  package var texts: VerifiedTexts?
+  package var challenge: Challenge
   /// Data of the adapter for the answer to exactly this message, such as a nonce or digest.
-  public var answerContext: [UInt8]
+  package var answerContext: [UInt8]
 
-  public init(
+  package init(
     transaction: TransactionID, account: AccountID?, type: String, texts: VerifiedTexts? = nil, challenge: Challenge,
     answerContext: [UInt8]
   ) {
@@ -106,9 +106,9 @@ public struct VerifiedContents: Sendable, Equatable {
 }
 
 /// A request with verified contents. Only such requests are shown to the user.
-public struct MobileAuthRequest: Sendable, Equatable {
-  public let pending: PendingMobileAuthRequest
-  public let contents: VerifiedContents
+package struct MobileAuthRequest: Sendable, Equatable {
+  package let pending: PendingMobileAuthRequest
+  package let contents: VerifiedContents
 
   fileprivate init(pending: PendingMobileAuthRequest, contents: VerifiedContents) {
     self.pending = pending
@@ -146,21 +146,21 @@ public struct MobileAuthRequest: Sendable, Equatable {
 }
 
 /// The user's response to a verified request. It can contain a PIN, so it exists only until it is sealed.
-public struct ChallengeResponse: Sendable, Equatable {
-  public let request: MobileAuthRequest
-  public let gesture: Gesture
+package struct ChallengeResponse: Sendable, Equatable {
+  package let request: MobileAuthRequest
+  package let gesture: Gesture
   /// Set only for an approval of a request that requires a PIN.
-  public let pin: PIN?
+  package let pin: PIN?
   /// Set only for an approval with a custom authenticator.
-  public let code: EnteredDigits?
+  package let code: EnteredDigits?
   /// The chosen option, for an approval of a request with a choice.
-  public let choice: String?
+  package let choice: String?
   /// From the announcement to the end of the gesture.
-  public let answeredAfter: Duration
+  package let answeredAfter: Duration
   /// A UUID; the same for every attempt to send this answer.
-  public let idempotencyKey: String
+  package let idempotencyKey: String
 
-  public var decision: Decision { gesture.decision }
+  package var decision: Decision { gesture.decision }
 
   fileprivate init(
     request: MobileAuthRequest, gesture: Gesture, pin: PIN?, code: EnteredDigits?, choice: String?,
@@ -179,7 +179,7 @@ public struct ChallengeResponse: Sendable, Equatable {
   /// no longer needed.
   /// - Parameter isResentAfterRestart: whether the server cannot report the outcome of an answer, so that the same
   ///   bytes are sent again after a restart.
-  public func sealed(_ body: [UInt8], isResentAfterRestart: Bool = false) -> SealedResponse {
+  package func sealed(_ body: [UInt8], isResentAfterRestart: Bool = false) -> SealedResponse {
     SealedResponse(
       request: request, gesture: gesture, idempotencyKey: idempotencyKey, body: body, hasPIN: pin != nil,
       isResentAfterRestart: isResentAfterRestart)
@@ -188,17 +188,17 @@ public struct ChallengeResponse: Sendable, Equatable {
 
 /// An answer ready to send: signed, encrypted, and with the proof of the PIN if one was required. Kept in memory only,
 /// unless `isResentAfterRestart`.
-public struct SealedResponse: Sendable, Equatable {
-  public let request: MobileAuthRequest
-  public let gesture: Gesture
-  public let idempotencyKey: String
+package struct SealedResponse: Sendable, Equatable {
+  package let request: MobileAuthRequest
+  package let gesture: Gesture
+  package let idempotencyKey: String
   /// Encoded by the adapter.
-  public let body: [UInt8]
+  package let body: [UInt8]
   /// Whether the PIN approves the request.
-  public let hasPIN: Bool
-  public let isResentAfterRestart: Bool
+  package let hasPIN: Bool
+  package let isResentAfterRestart: Bool
 
-  public var decision: Decision { gesture.decision }
+  package var decision: Decision { gesture.decision }
 
   fileprivate init(
     request: MobileAuthRequest, gesture: Gesture, idempotencyKey: String, body: [UInt8], hasPIN: Bool,
@@ -217,7 +217,7 @@ public struct SealedResponse: Sendable, Equatable {
   ///   - receipt: the server's reference.
   ///   - code: a code that the user must now type into the portal.
   /// - Throws: `.answerInvalid` if the server confirms another state than the answer's.
-  public func verdict(_ state: RemoteState, receipt: String, code: PortalCode? = nil) throws(TokenServerError)
+  package func verdict(_ state: RemoteState, receipt: String, code: PortalCode? = nil) throws(TokenServerError)
     -> Verdict
   {
     switch (decision, state) {
@@ -228,11 +228,11 @@ public struct SealedResponse: Sendable, Equatable {
 }
 
 /// The server's confirmation of exactly the user's decision.
-public struct Verdict: Sendable, Equatable {
-  public let decision: Decision
-  public let receipt: String
+package struct Verdict: Sendable, Equatable {
+  package let decision: Decision
+  package let receipt: String
   /// A code that the user must type into the portal to complete the login; otherwise nil.
-  public let code: PortalCode?
+  package let code: PortalCode?
 
   fileprivate init(decision: Decision, receipt: String, code: PortalCode?) {
     self.decision = decision
@@ -242,6 +242,6 @@ public struct Verdict: Sendable, Equatable {
 }
 
 /// The state of a request at the server.
-public enum RemoteState: String, Sendable {
+package enum RemoteState: String, Sendable {
   case open, authenticated, rejected, failed, expired, canceled = "cancelled", superseded
 }

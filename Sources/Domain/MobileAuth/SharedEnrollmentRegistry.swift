@@ -2,7 +2,7 @@
 import Secrets
 
 /// A compare-and-swap change of an account.
-public enum AccountChange: Sendable {
+package enum AccountChange: Sendable {
   /// Replaces the account, under the same name, and appends the entry to the audit chain in one transaction.
   case put(AccountRecord, AuditEntry?)
   /// Like `StateStore.dropKeys`.
@@ -13,7 +13,7 @@ public enum AccountChange: Sendable {
 
 /// A store of enrollments with concurrent writers: a command can abandon an enrollment while a message from the server
 /// confirms it.
-public protocol SharedEnrollmentRegistry: EnrollmentRegistry {
+package protocol SharedEnrollmentRegistry: EnrollmentRegistry {
   /// Applies a change if the account is unchanged. Durable when it returns.
   /// - Parameter known: the account before the change.
   /// - Returns: false, without a change, if the account has changed or been removed since.
@@ -28,7 +28,7 @@ extension SharedEnrollmentRegistry {
   /// - Returns: the stored account; nil if there is none or `body` returned nil.
   /// - Throws: `StateStoreError`, and the errors of `body`.
   @discardableResult
-  public func update(
+  package func update(
     _ account: AccountID, noting entry: AuditEntry? = nil, _ body: (AccountRecord) throws -> AccountRecord?
   ) throws -> AccountRecord? {
     while true {
@@ -42,8 +42,9 @@ extension SharedEnrollmentRegistry {
 
 extension AccountRecord {
   /// Whether all members are equal, including the secrets (compared in constant time).
-  public func isSame(as other: AccountRecord) -> Bool {
+  package func isSame(as other: AccountRecord) -> Bool {
     id == other.id && server == other.server && profile == other.profile && stage == other.stage
+      && displayName == other.displayName
       && enrollment == other.enrollment && pin == other.pin && lock == other.lock && policies == other.policies
       && delivery == other.delivery && allowedOrigins == other.allowedOrigins
       && SecretBytes.constantTimeEqual(secrets, other.secrets)

@@ -2,9 +2,9 @@
 import Synchronization
 
 /// The verified request on the panel, for commands and displays. In memory only, and only while the request is there.
-public final class ShownRequest: Sendable {
+package final class ShownRequest: Sendable {
   /// Why a request left the panel.
-  public enum Ending: String, Sendable {
+  package enum Ending: String, Sendable {
     /// The user answered. After a wrong PIN or choice the request returns.
     case answered
     case expired
@@ -18,7 +18,7 @@ public final class ShownRequest: Sendable {
     case interrupted
   }
 
-  public enum Change: Sendable, Equatable {
+  package enum Change: Sendable, Equatable {
     /// No request is on the panel. Only as the first change.
     case nothing
     case shown(MobileAuthRequest)
@@ -39,10 +39,10 @@ public final class ShownRequest: Sendable {
   private let state = Mutex(State())
 
   /// The request on the panel; nil for none.
-  public var request: MobileAuthRequest? { state.withLock { $0.request } }
+  package var request: MobileAuthRequest? { state.withLock { $0.request } }
 
   /// Streams what is on the panel now, and then each change.
-  public func changes() -> AsyncStream<Change> {
+  package func changes() -> AsyncStream<Change> {
     AsyncStream(bufferingPolicy: .bufferingNewest(Self.longestBacklog)) { continuation in
       let number = state.withLock { state in
         state.lastWatcher += 1

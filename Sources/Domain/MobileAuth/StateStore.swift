@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The store of the audit chain.
-public protocol AuditRecorder: Sendable {
+package protocol AuditRecorder: Sendable {
   /// Appends the entry to the audit chain. Durable when it returns.
   func record(_ entry: AuditEntry) throws(StateStoreError)
 }
 
 /// A change of the state store that its caller does not wait for. A crash can forget it: the entries that a request was
 /// announced and opened, and the end of a request, which is then queried again.
-public enum DeferredChange: Sendable, Equatable {
+package enum DeferredChange: Sendable, Equatable {
   case record(AuditEntry)
   /// Like `StateStore.resolveIntent`.
   case resolveIntent(TransactionID, AuditEntry)
@@ -15,10 +15,13 @@ public enum DeferredChange: Sendable, Equatable {
 
 /// The state store of the request handler. Every change except `enqueue` is durable when the call returns. A call that
 /// throws has changed nothing; the handler then sends no answer.
-public protocol StateStore: AuditRecorder {
+package protocol StateStore: AuditRecorder {
   /// Adds a change without waiting for storage. It becomes durable with the next change, in the order of the calls.
   /// `unresolvedIntents` takes it into account at once.
   func enqueue(_ change: DeferredChange)
+
+  /// The number of changes of `enqueue` that are not durable yet.
+  var queueLength: Int { get }
 
   /// Makes all changes of `enqueue` durable. After an error they are tried again with the next change.
   func flush() throws(StateStoreError)
@@ -51,18 +54,18 @@ public protocol StateStore: AuditRecorder {
 
 /// The record of an answer that is being sent, sufficient to query its outcome. It contains the answer only if the
 /// server cannot report the outcome.
-public struct AnswerIntent: Sendable, Equatable {
-  public var transaction: TransactionID
-  public var server: TokenServerID
-  public var account: AccountID
+package struct AnswerIntent: Sendable, Equatable {
+  package var transaction: TransactionID
+  package var server: TokenServerID
+  package var account: AccountID
   /// UUID sent as `Idempotency-Key`.
-  public var idempotencyKey: String
-  public var decision: Decision
+  package var idempotencyKey: String
+  package var decision: Decision
   /// The bytes of an answer whose server cannot report its outcome: the same bytes are sent again after a restart.
   /// Otherwise nil.
-  public var body: [UInt8]?
+  package var body: [UInt8]?
 
-  public init(
+  package init(
     transaction: TransactionID, server: TokenServerID, account: AccountID, idempotencyKey: String, decision: Decision,
     body: [UInt8]? = nil
   ) {
@@ -76,8 +79,8 @@ public struct AnswerIntent: Sendable, Equatable {
 }
 
 /// An entry of the audit chain, without number, time stamp and MAC.
-public struct AuditEntry: Sendable, Equatable {
-  public enum Kind: String, Sendable, CaseIterable {
+package struct AuditEntry: Sendable, Equatable {
+  package enum Kind: String, Sendable, CaseIterable {
     case enrolled, removed, renamed, wiped, disenrolled, locked, unlocked
     case announced, opened, refused, decided, settled
     /// An answer was sent, or may have been, and its outcome is not known.
@@ -105,15 +108,15 @@ public struct AuditEntry: Sendable, Equatable {
     case panelUnavailable = "panel-unavailable"
   }
 
-  public var kind: Kind
-  public var account: AccountID?
-  public var transaction: TransactionID?
+  package var kind: Kind
+  package var account: AccountID?
+  package var transaction: TransactionID?
   /// For display, never a secret: outcome, reason, error number.
-  public var detail: String
+  package var detail: String
   /// Milliseconds since 1970, by the board's wall clock.
-  public var wallClockMilliseconds: Int64
+  package var wallClockMilliseconds: Int64
 
-  public init(
+  package init(
     _ kind: Kind, account: AccountID? = nil, transaction: TransactionID? = nil, detail: String = "",
     wallClockMilliseconds: Int64
   ) {
@@ -125,22 +128,29 @@ public struct AuditEntry: Sendable, Equatable {
   }
 }
 
+extension AuditEntry {
+  /// The detail of a `leftOut` entry.
+  package static func leftOutDetail(limit: Int) -> String {
+    "more than \(limit) lines in an hour about requests of its server"
+  }
+}
+
 /// For what this token or its user decided: it concerns the present enrollment, whichever that is.
 extension StateStore {
-  public func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+  package func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
     try dropKeys(of: account, if: nil, entry)
   }
 
-  public func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+  package func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
     try wipe(account: account, if: nil, entry)
   }
 
-  public func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError) {
+  package func wipe(server: TokenServerID, _ entry: AuditEntry) throws(StateStoreError) {
     try wipe(server: server, if: nil, entry)
   }
 
   /// Destroys an account if it still exists. After a removal both the command and the server's notification delete it.
-  public func wipe(ifThere account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+  package func wipe(ifThere account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
     do { try wipe(account: account, entry) } catch {
       guard case .notFound(.account) = error else { throw error }
     }

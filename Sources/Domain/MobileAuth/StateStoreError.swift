@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Errors of the state store. A call that throws has changed nothing.
-public enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertible {
   /// Disk full, read-only, wrong file mode, or I/O error.
   /// - Parameter call: the failed call, or the path that was refused.
   case io(call: String, reason: String)
@@ -13,7 +13,7 @@ public enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertible
   case conflict(Subject, Conflict)
 
   /// What an error is about.
-  public enum Subject: Equatable, Sendable {
+  package enum Subject: Equatable, Sendable {
     case account(AccountID)
     /// An account of this name at this server.
     case accountAt(AccountID, TokenServerID)
@@ -56,7 +56,7 @@ public enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertible
     case database(String)
   }
 
-  public enum Conflict: Equatable, Sendable {
+  package enum Conflict: Equatable, Sendable {
     /// The name belongs to another account.
     case nameTaken
     /// The item exists and is not replaced.
@@ -73,7 +73,7 @@ public enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertible
     case formerEncoding
   }
 
-  public var description: String {
+  package var description: String {
     switch self {
     case .io(let call, let reason): "the vault cannot be written or read: \(call): \(reason)"
     case .corrupt(let subject): "the vault is damaged, or belongs to another device secret: \(subject)"
@@ -84,7 +84,7 @@ public enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertible
 }
 
 extension StateStoreError.Subject: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .account(let account): "account \(account)"
     case .accountAt(let account, let server): "account \(account) at token server \(server)"
@@ -116,7 +116,7 @@ extension StateStoreError.Subject: CustomStringConvertible {
 }
 
 extension StateStoreError.Conflict: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .nameTaken: "is the name of another account; choose another name"
     case .exists: "exist already, and are not replaced"

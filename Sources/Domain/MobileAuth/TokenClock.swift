@@ -3,7 +3,7 @@ import Glibc
 
 /// The clock of the domain. Deadlines are monotonic. The wall clock is for display and logs only, because a board
 /// without a clock chip starts in 1970.
-public protocol TokenClock: Sendable {
+package protocol TokenClock: Sendable {
   /// Monotonic time, including time in suspend.
   var now: MonotonicInstant { get }
   /// Milliseconds since 1970, by the board's wall clock. Not used for decisions.
@@ -13,37 +13,37 @@ public protocol TokenClock: Sendable {
 }
 
 /// A point on the monotonic clock: the time since the clock's start.
-public struct MonotonicInstant: Sendable, Hashable, Comparable {
-  public var uptime: Duration
+package struct MonotonicInstant: Sendable, Hashable, Comparable {
+  package var uptime: Duration
 
-  public init(uptime: Duration) { self.uptime = uptime }
+  package init(uptime: Duration) { self.uptime = uptime }
 
-  public static func < (one: MonotonicInstant, other: MonotonicInstant) -> Bool { one.uptime < other.uptime }
-  public static func + (moment: MonotonicInstant, duration: Duration) -> MonotonicInstant {
+  package static func < (one: MonotonicInstant, other: MonotonicInstant) -> Bool { one.uptime < other.uptime }
+  package static func + (moment: MonotonicInstant, duration: Duration) -> MonotonicInstant {
     MonotonicInstant(uptime: moment.uptime + duration)
   }
-  public static func - (later: MonotonicInstant, earlier: MonotonicInstant) -> Duration {
+  package static func - (later: MonotonicInstant, earlier: MonotonicInstant) -> Duration {
     later.uptime - earlier.uptime
   }
 }
 
 /// The clocks of the operating system.
-public struct SystemClock: TokenClock {
+package struct SystemClock: TokenClock {
   private static let longestSleep = Duration.seconds(60)
 
   private let beginning = ContinuousClock.now
 
-  public init() {}
+  package init() {}
 
-  public var now: MonotonicInstant { MonotonicInstant(uptime: ContinuousClock.now - beginning) }
+  package var now: MonotonicInstant { MonotonicInstant(uptime: ContinuousClock.now - beginning) }
 
-  public var wallClockMilliseconds: Int64 {
+  package var wallClockMilliseconds: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 
-  public func sleep(until moment: MonotonicInstant) async throws {
+  package func sleep(until moment: MonotonicInstant) async throws {
     // A canceled sleep stays in the executor's timer queue until it would have ended, and servers choose how long.
     while moment - now > Self.longestSleep {
       try await Task.sleep(until: beginning + now.uptime + Self.longestSleep, clock: .continuous)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// An event for the log: one line each, without secrets.
-public enum TokenEvent: Sendable, Equatable {
+package enum TokenEvent: Sendable, Equatable {
   case connected(TokenServerID)
   case disconnected(TokenServerID, String)
   /// The server reported an error after which the token does not contact it until the operator has resolved the error.
@@ -28,7 +28,7 @@ public enum TokenEvent: Sendable, Equatable {
 }
 
 extension TokenEvent: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .connected(let server): "connected to \(server)"
     case .disconnected(let server, let why): "not connected to \(server): \(why)"
@@ -51,7 +51,7 @@ extension TokenEvent: CustomStringConvertible {
 }
 
 extension AuditEntry: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     let subject = [transaction.map { "request \($0)" }, account.map { "account \($0)" }].compactMap(\.self)
     return ([kind.rawValue] + subject).joined(separator: " ") + (detail.isEmpty ? "" : ": \(detail)")
   }

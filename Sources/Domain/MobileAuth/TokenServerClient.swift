@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The client of one token server, implemented by an adapter, for all accounts of this token at the server.
-public protocol TokenServerClient: Sendable {
+package protocol TokenServerClient: Sendable {
   var id: TokenServerID { get }
 
   /// The enrollments that this client was made for.
@@ -50,33 +50,33 @@ public protocol TokenServerClient: Sendable {
 
 extension TokenServerClient {
   /// Default: queries the status. Override for a server without a status API.
-  public func resend(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerError) -> RemoteStatus {
+  package func resend(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerError) -> RemoteStatus {
     try await status(of: intent.transaction, account: intent.account)
   }
 
   /// Default: does nothing. Override for a server that accepts a denial of a request that was not opened.
-  public func deny(
+  package func deny(
     unopened pending: PendingMobileAuthRequest, because why: String, idempotencyKey: String
   ) async throws(TokenServerError) {}
 
   /// Default: does nothing. Override for a server without a pending list.
-  public func requestDidEnd(_ transaction: TransactionID) {}
+  package func requestDidEnd(_ transaction: TransactionID) {}
 }
 
 /// The result of `TokenServerClient.validate`.
-public struct Validation: Sendable, Equatable {
-  public var removedAccounts: [AccountID]
-  public var disenrolledAccounts: [AccountID]
+package struct Validation: Sendable, Equatable {
+  package var removedAccounts: [AccountID]
+  package var disenrolledAccounts: [AccountID]
   /// Accounts that the server reports as removed in a response without a signature: no request is answered for them
   /// until the server is queried again.
-  public var unconfirmedRemovals: [AccountID]
+  package var unconfirmedRemovals: [AccountID]
   /// Accounts whose loss of keys or push enrollment the server reports in a response without a signature: treated like
   /// `unconfirmedRemovals`.
-  public var unconfirmedDisenrollments: [AccountID]
+  package var unconfirmedDisenrollments: [AccountID]
   /// Of accounts with a PIN that this server verifies.
-  public var failureCounts: [AccountID: FailureCounts]
+  package var failureCounts: [AccountID: FailureCounts]
 
-  public init(
+  package init(
     removedAccounts: [AccountID] = [], disenrolledAccounts: [AccountID] = [],
     failureCounts: [AccountID: FailureCounts] = [:], unconfirmedRemovals: [AccountID] = [],
     unconfirmedDisenrollments: [AccountID] = []
@@ -90,7 +90,7 @@ public struct Validation: Sendable, Equatable {
 }
 
 /// A reason to read the pending list.
-public enum Hint: Sendable, Equatable {
+package enum Hint: Sendable, Equatable {
   /// The channel is up; missed hints are covered by the list.
   case connected
   /// The channel is down, with the reason. Requests delivered another way are in the list.
@@ -100,12 +100,12 @@ public enum Hint: Sendable, Equatable {
   case revoked
 }
 
-public struct RemoteStatus: Sendable, Equatable {
-  public var state: RemoteState
-  public var receipt: String?
-  public var idempotencyKey: String?
+package struct RemoteStatus: Sendable, Equatable {
+  package var state: RemoteState
+  package var receipt: String?
+  package var idempotencyKey: String?
 
-  public init(state: RemoteState, receipt: String? = nil, idempotencyKey: String? = nil) {
+  package init(state: RemoteState, receipt: String? = nil, idempotencyKey: String? = nil) {
     self.state = state
     self.receipt = receipt
     self.idempotencyKey = idempotencyKey

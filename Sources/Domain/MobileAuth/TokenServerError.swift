@@ -2,7 +2,7 @@
 import DisplayText
 
 /// The errors of a token server. Each has a number of the error catalog and exactly one local effect.
-public enum TokenServerError: Error, Equatable, Sendable {
+package enum TokenServerError: Error, Equatable, Sendable {
   /// This board has no network: nothing was sent.
   case noNetwork(String)
   /// No connection, no response in time, or a response of another program: the outcome is unknown.
@@ -50,7 +50,7 @@ public enum TokenServerError: Error, Equatable, Sendable {
   case refused(String)
 
   /// The effect on the token, whichever step failed.
-  public enum LocalEffect: Sendable, Equatable {
+  package enum LocalEffect: Sendable, Equatable {
     /// Retry with backoff; nothing is lost.
     case retry
     case wipeServer
@@ -66,7 +66,7 @@ public enum TokenServerError: Error, Equatable, Sendable {
     case stop
   }
 
-  public var effect: LocalEffect {
+  package var effect: LocalEffect {
     switch self {
     case .noNetwork, .unreachable, .untrusted, .rateLimited, .switchedOff: .retry
     case .deviceDeregistered: .wipeServer
@@ -84,12 +84,12 @@ public enum TokenServerError: Error, Equatable, Sendable {
   }
 
   /// Whether a waiting user should retry soon. False for an untrusted certificate, which does not change in that time.
-  public var isRetryable: Bool {
+  package var isRetryable: Bool {
     if case .untrusted = self { false } else { effect == .retry }
   }
 
   /// Number of the error catalog: below 10000 for the user, from 10000 on for the operator.
-  public var number: Int {
+  package var number: Int {
     switch self {
     case .noNetwork: 9000
     case .unreachable, .untrusted, .outcomeUnknown: 9001
@@ -118,10 +118,10 @@ public enum TokenServerError: Error, Equatable, Sendable {
 }
 
 extension TokenServerError: CustomStringConvertible {
-  public var description: String { "\(explanation) (\(number))" }
+  package var description: String { "\(explanation) (\(number))" }
 
   /// The description without the number.
-  public var explanation: String { unlimitedExplanation.sanitized(atMost: 500) }
+  package var explanation: String { unlimitedExplanation.sanitized(atMost: 500) }
 
   /// As the server sent it: of any length and with any characters.
   private var unlimitedExplanation: String {

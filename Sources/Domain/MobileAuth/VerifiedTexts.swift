@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The texts of a request that its server has signed, for display. They contain only what an adapter has verified.
-public struct VerifiedTexts: Sendable, Equatable {
+package struct VerifiedTexts: Sendable, Equatable {
   /// How the server proved that the texts are its own.
-  public enum Signature: String, Sendable {
+  package enum Signature: String, Sendable {
     /// An OpenPGP signature by the server's key for this enrollment, in a message encrypted to this account.
     case openPGP = "openpgp"
     /// An RSA signature by the server's key for this enrollment.
@@ -12,21 +12,21 @@ public struct VerifiedTexts: Sendable, Equatable {
   }
 
   /// The maximum length of a message in Unicode scalars. A longer one is shortened and ends with "…".
-  public static let longestMessage = 16_384
+  package static let longestMessage = 16_384
 
-  public let signature: Signature
+  package let signature: Signature
   /// The name of the request type.
-  public let type: String?
+  package let type: String?
   /// May contain line feeds, but no other control characters.
-  public let message: String?
+  package let message: String?
   /// The server's signed copy of the text in the pending list; nil if it signs none.
-  public let pushMessage: String?
+  package let pushMessage: String?
   /// SHA-256, in lower-case hexadecimal digits, of the message as signed (UTF-8, not shortened), or of the push message
   /// if there is no message; nil if the adapter does not compute it.
-  public let digest: String?
+  package let digest: String?
 
   /// - Parameters: sanitized texts; an empty text counts as none.
-  public init(
+  package init(
     signedWith signature: Signature, type: String?, message: String?, pushMessage: String? = nil, digest: String? = nil
   ) {
     self.signature = signature

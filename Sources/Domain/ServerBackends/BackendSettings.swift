@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package import PINProtection
 
-/// The operator's settings for servers that do not choose them themselves.
+/// The operator's settings for servers that do not choose them themselves. A setting that no server of a token uses has
+/// no effect.
 package struct BackendSettings: Sendable, Equatable {
   /// The interval between polls of a server without a stream, while no request is open …
   package var idlePoll = Duration.seconds(10)

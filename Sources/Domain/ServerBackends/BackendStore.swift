@@ -14,6 +14,35 @@ package protocol BackendStore: SharedEnrollmentRegistry, StateStore, PushMessage
   /// The latest time that the server has reported, in Unix seconds; 0 if it has reported none.
   func latestKnownTime(of server: TokenServerID) throws(StateStoreError) -> Int64
 
+  /// - Throws: `.notFound` if there is no such account.
+  func account(_ id: AccountID) throws(StateStoreError) -> AccountRecord
+
+  /// Moves everything of the account to the new ID. Existing audit entries keep the old ID.
+  /// - Throws: `.notFound` if there is no such account, `.conflict` if the new name is taken.
+  func rename(_ old: AccountID, to new: AccountID, _ entry: AuditEntry) throws(StateStoreError)
+
+  /// The stored push messages of an account, the newest first.
+  func messages(of account: AccountID) throws(StateStoreError) -> [DeliveredMessage]
+
+  /// The counts of wrong PINs; nil if the account has no PIN that this token verifies.
+  func failureCounts(
+    of account: AccountID, in environment: TokenEnvironment
+  ) throws(StateStoreError) -> FailureCounts?
+
+  /// Verifies a PIN and decrypts what is encrypted with a key derived from it. Counts the attempt durably before it
+  /// verifies the PIN, and wipes the account after the last allowed attempt.
+  /// - Throws: `.notFound` if the account has no PIN here; `.corrupt` also if a stored count is missing.
+  func unlock(
+    _ account: AccountID, with pin: PIN, in environment: TokenEnvironment
+  ) throws(StateStoreError) -> PINUnlockResult
+
+  /// Changes the PIN. Counts as an attempt with the old PIN. After any result, including a crash, exactly one of the
+  /// two PINs is valid, unless the account was wiped.
+  /// - Returns: `.unlocked` if the PIN was changed.
+  func changePIN(
+    of account: AccountID, from old: PIN, to new: PIN, parameters: Scrypt.Parameters, in environment: TokenEnvironment
+  ) throws(StateStoreError) -> PINUnlockResult
+
   /// Sets the PIN of an account, which this token verifies.
   /// - Parameters:
   ///   - keys: encrypted with a key derived from the PIN.

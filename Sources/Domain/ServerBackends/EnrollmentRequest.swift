@@ -13,11 +13,11 @@ package struct EnrollmentRequest: Sendable {
   package var pins: [String] = []
   /// Whether the pins of earlier enrollments at the server are removed.
   package var dropsPins = false
-  /// Whether the user chooses a PIN even if the server requires none. Only if `EnrollmentForm.takesPIN`.
+  /// Whether the user chooses a PIN even if the server requires none. Only if the form has `.pin`.
   package var asksPIN = false
-  /// The topic where the server delivers messages. Only if `EnrollmentForm.takesMailbox`.
+  /// The topic where the server delivers messages. Only if the form has `.mailbox`.
   package var mailbox: String?
-  /// The origins that the account may call. Only if `EnrollmentForm.takesOrigins`.
+  /// The origins that the account may call. Only if the form has `.origins`.
   package var allowedOrigins: [String] = []
   /// Lets the user choose a PIN; nil without a keypad.
   package var pinChooser: PINChooser?
@@ -27,17 +27,33 @@ package struct EnrollmentRequest: Sendable {
   package init(_ uri: String) { self.uri = uri }
 }
 
+/// What a user may choose at an enrollment, if the URI accepts it.
+package enum EnrollmentOption: Sendable, CaseIterable {
+  /// A PIN that this token verifies.
+  case pin
+  /// The topic where the server delivers messages.
+  case mailbox
+  /// Origins that the account may call: it has sessions whose access tokens other servers accept.
+  case origins
+
+  /// The name of the argument, for messages.
+  package var argument: String {
+    switch self {
+    case .pin: "--ask-pin"
+    case .mailbox: "--mailbox"
+    case .origins: "--allow-origin"
+    }
+  }
+}
+
 /// The options that an enrollment URI accepts.
 package struct EnrollmentForm: Sendable, Equatable {
-  /// Whether the user may ask for a PIN that this token verifies.
-  package var takesPIN = false
+  /// Some of `ServerBackend.enrollmentOptions`.
+  package var options: Set<EnrollmentOption>
   /// What decides about a PIN if the user may not, for messages.
   package var pinDecision = "the server decides"
-  package var takesMailbox = false
-  /// Whether the account has sessions whose access tokens other servers accept.
-  package var takesOrigins = false
 
-  package init() {}
+  package init(_ options: Set<EnrollmentOption> = []) { self.options = options }
 }
 
 /// The panel, for an enrollment that needs a new PIN.

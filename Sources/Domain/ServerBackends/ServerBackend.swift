@@ -5,8 +5,8 @@ package import MobileAuth
 ///
 /// What only some kinds can do is a protocol of its own, which the backend or its client adopts: `AccountLocks`,
 /// `FirstPIN`, `FormerAccounts`, `MailboxAddressing`, `MessageHistory`, `PushReceiver` and `ReachCheck` for the
-/// backend; `Deregistration`, `PollWaking`, `TimeSource`, `UserSessions` and `UserAuthenticators` for the client. The
-/// service asks for the protocol, never for a concrete type.
+/// backend; `Deregistration`, `PollWaking`, `SessionCalls`, `TimeSource`, `UserSessions` and `UserAuthenticators` for
+/// the client. The service asks for the protocol, never for a concrete type.
 package protocol ServerBackend: Sendable {
   /// The `kind` of `TokenServerRecord`. Stored: it must not change.
   static var kind: String { get }
@@ -20,6 +20,9 @@ package protocol ServerBackend: Sendable {
   /// The schemes, in lower case, of URIs that carry a secret which outlives the enrollment. Such a URI is not accepted
   /// as a command-line argument.
   static var lastingSecretSchemes: Set<String> { get }
+
+  /// The options that at least one enrollment URI of this kind accepts; see `form`.
+  static var enrollmentOptions: Set<EnrollmentOption> { get }
 
   /// Whether an account that the user did not name is named after the user at the server, "ann@example.com", instead of
   /// its profile.
@@ -54,6 +57,9 @@ package protocol ServerBackend: Sendable {
 extension ServerBackend {
   /// Default: none.
   package static var lastingSecretSchemes: Set<String> { [] }
+
+  /// Default: none.
+  package static var enrollmentOptions: Set<EnrollmentOption> { [] }
 
   /// Default: no.
   package static var namesAccountsAfterUsers: Bool { false }

@@ -7,19 +7,31 @@ import SQLite
 extension Vault {
   /// Appends the entry, unless its server has reached the limit of this hour. The first omitted entry is replaced by a
   /// `leftOut` entry.
-  /// - Parameter isAnswered: whether the user has answered the entry's request; the limit then does not apply.
+  /// - Parameters:
+  ///   - isAnswered: whether the user has answered the entry's request; the limit then does not apply.
+  ///   - counts: the entries that this transaction has counted.
   func append(
-    bounded entry: AuditEntry, isAnswered: Bool = false, on connection: borrowing Connection
+    bounded entry: AuditEntry, isAnswered: Bool = false, _ counts: inout HourlyCounts,
+    on connection: borrowing Connection
   ) throws {
     guard !isAnswered, entry.kind.isServersDoing, let account = entry.account else {
+      counts.forget()
       return try append(entry, on: connection)
     }
-    let count = try linesInTheHour(before: entry.wallClockMilliseconds, atServerOf: account, on: connection)
+    let server = try connection.rows("SELECT server FROM accounts WHERE id = ?", account.text) { try $0.text(0) }.first
+    let time = entry.wallClockMilliseconds
+    let count: Int64
+    if let known = counts.lines(of: server, at: time) {
+      count = known
+    } else {
+      count = try linesInTheHour(before: time, at: server, on: connection)
+    }
+    counts.note(count + 1, of: server, at: time)
+    guard count <= hourlyLimit else { return }
     guard count < hourlyLimit else {
-      guard count == hourlyLimit else { return }
       return try append(
         AuditEntry(
-          .leftOut, account: account, detail: "more than \(hourlyLimit) lines in an hour about requests of its server",
+          .leftOut, account: account, detail: AuditEntry.leftOutDetail(limit: Int(hourlyLimit)),
           wallClockMilliseconds: entry.wallClockMilliseconds), on: connection)
     }
     try append(entry, on: connection)
@@ -28,15 +40,16 @@ extension Vault {
   /// Counts entries by the board's wall clock. Entries with a later time, left by a clock that was set back, do not
   /// count.
   private func linesInTheHour(
-    before now: Int64, atServerOf account: AccountID, on connection: borrowing Connection
+    before now: Int64, at server: String?, on connection: borrowing Connection
   ) throws -> Int64 {
+    guard let server else { return 0 }
     let (hourAgo, overflows) = now.subtractingReportingOverflow(3_600_000)
     return try connection.rows(
       """
       SELECT count(*) FROM audit WHERE milliseconds BETWEEN ? AND ?
         AND kind IN ('announced', 'opened', 'refused', 'settled', 'left-out', 'panel-unavailable', 'button-stuck')
-        AND account IN (SELECT id FROM accounts WHERE server = (SELECT server FROM accounts WHERE id = ?))
-      """, overflows ? .min : hourAgo, now, account.text
+        AND account IN (SELECT id FROM accounts WHERE server = ?)
+      """, overflows ? .min : hourAgo, now, server
     ) { try $0.integer(0) }.first ?? 0
   }
 
@@ -97,6 +110,35 @@ extension Vault {
       mac = row.mac
     }
     return mac == head.lastMAC ? nil : (head.last, "missing among the kept entries")
+  }
+}
+
+/// The number of entries in the hour, per server: counted in the audit chain once per transaction, because that reads
+/// the whole chain while other writers wait.
+struct HourlyCounts {
+  /// Milliseconds. Entries that are further apart are counted separately: the wall clock may have been set.
+  private static let tolerance: Int64 = 60_000
+
+  private var counted: [String?: (time: Int64, count: Int64)] = [:]
+
+  /// Nil if the entries have to be counted in the chain.
+  func lines(of server: String?, at time: Int64) -> Int64? {
+    counted[server].flatMap { $0.time.isFar(from: time, tolerance: Self.tolerance) ? nil : $0.count }
+  }
+
+  mutating func note(_ count: Int64, of server: String?, at time: Int64) {
+    let isKnown = lines(of: server, at: time) != nil
+    counted[server] = (time: isKnown ? counted[server]?.time ?? time : time, count: count)
+  }
+
+  /// Counts again: an entry was appended that is not limited, but may count.
+  mutating func forget() { counted = [:] }
+}
+
+extension Int64 {
+  fileprivate func isFar(from other: Int64, tolerance: Int64) -> Bool {
+    let (difference, overflows) = subtractingReportingOverflow(other)
+    return overflows || difference.magnitude > tolerance.magnitude
   }
 }
 

@@ -4,18 +4,6 @@ import PINProtection
 import SQLite
 package import Secrets
 
-/// The result of one PIN attempt.
-package enum PINUnlockResult: Sendable {
-  /// The account's keys; release them after use.
-  case unlocked(SecretBytes)
-  /// The attempt was counted; the next one must wait.
-  case wrong(FailureCounts, wait: Duration)
-  /// The attempt was the last one allowed: the account was wiped.
-  case wiped
-  /// Too early after a wrong attempt: the PIN was neither verified nor counted.
-  case mustWait(Duration)
-}
-
 /// Verification of PINs by this token. Order of an attempt: enforce the wait, count the attempt, check that the count
 /// is in storage, and only then verify the PIN. A crash or power loss after the count costs an attempt.
 extension Vault {

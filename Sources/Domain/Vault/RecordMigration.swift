@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Cryptography
 package import MobileAuth
 import SQLite
 import Secrets
@@ -30,7 +31,7 @@ struct RecordMigration {
     for row in rows {
       let associated = RecordFields.associatedData(ofServer: TokenServerID(row.id), kind: row.kind, url: row.url)
       guard let former = try? keys.open(row.ciphertext, at: associated) else { continue }
-      let ciphertext = try keys.seal(RecordFields.make(EnrollmentID(), former).encoded, at: associated)
+      let ciphertext = try keys.seal(RecordFields.make(.random(), former).encoded, at: associated)
       try connection.run("UPDATE servers SET box = ? WHERE id = ?", ciphertext, row.id)
       kinds[row.id] = row.kind
     }
@@ -50,11 +51,17 @@ struct RecordMigration {
         let secrets = try? keys.open(row.ciphertext, at: associated)
       else { continue }
       let former = AccountRecord(
-        id: row.id, server: row.server, profile: row.profile, stage: stage, secrets: secrets)
+        id: row.id, server: row.server, profile: row.profile, stage: stage, enrollment: .random(),
+        secrets: secrets)
       guard let upgrade else { throw StateStoreError.conflict(.account(row.id), .formerEncoding) }
       guard let account = try? upgrade(kind, former) else { continue }
       let ciphertext = try keys.seal(account.encodedFields, at: associated)
       try connection.run("UPDATE accounts SET box = ? WHERE id = ?", ciphertext, row.id.text)
     }
   }
+}
+
+extension EnrollmentID {
+  /// For a record that has none: 128 random bits.
+  static func random() -> EnrollmentID { EnrollmentID(Random.bytes(16).lowercaseHex) }
 }

@@ -50,7 +50,8 @@ package final class Vault: Sendable {
   ///   - readOnly: nothing is created, migrated or written; every call that would write throws `.io`.
   /// - Throws: `.corrupt` if the device secret is not the one that the vault was created with.
   package static func open(
-    directory: String, deviceSecret: DeviceSecret, auditCapacity: Int64 = 10_000, hourlyLimit: Int64 = 240,
+    directory: String, deviceSecret: DeviceSecret, auditCapacity: Int64 = 10_000,
+    hourlyLimit: Int64 = Int64(Inbox.hourlyLines),
     upgrade: AccountUpgrade? = nil, readOnly: Bool = false
   ) throws(StateStoreError) -> Vault {
     precondition(auditCapacity >= 10, "an audit chain of \(auditCapacity) lines")
@@ -124,7 +125,8 @@ package final class Vault: Sendable {
       try storage.withLock { storage in
         let changes = deferred.withLock { $0 }
         let result = try storage.connection.transaction { connection in
-          for change in changes { try apply(change, on: connection) }
+          var counts = HourlyCounts()
+          for change in changes { try apply(change, &counts, on: connection) }
           return try body(connection)
         }
         deferred.withLock { $0.removeFirst(changes.count) }
@@ -136,6 +138,8 @@ package final class Vault: Sendable {
   }
 
   package func enqueue(_ change: DeferredChange) { deferred.withLock { $0.append(change) } }
+
+  package var queueLength: Int { deferred.withLock { $0.count } }
 
   package func flush() throws(StateStoreError) {
     guard deferred.withLock({ !$0.isEmpty }) else { return }

@@ -9,7 +9,10 @@ extension Vault: StateStore {
   /// Appends an audit entry. Entries that one server's requests cause without a user action are limited to
   /// `hourlyLimit` per hour.
   package func record(_ entry: AuditEntry) throws(StateStoreError) {
-    try transaction { connection in try append(bounded: entry, on: connection) }
+    try transaction { connection in
+      var counts = HourlyCounts()
+      try append(bounded: entry, &counts, on: connection)
+    }
   }
 
   /// A second intent for a transaction replaces the first: after a restart the user has decided again.
@@ -43,20 +46,24 @@ extension Vault: StateStore {
 
   /// If the intent was deleted with its account, the end is recorded nevertheless.
   package func resolveIntent(_ transaction: TransactionID, _ entry: AuditEntry) throws(StateStoreError) {
-    try self.transaction { connection in try resolveIntent(transaction, entry, on: connection) }
+    try self.transaction { connection in
+      var counts = HourlyCounts()
+      try resolveIntent(transaction, entry, &counts, on: connection)
+    }
   }
 
   private func resolveIntent(
-    _ transaction: TransactionID, _ entry: AuditEntry, on connection: borrowing Connection
+    _ transaction: TransactionID, _ entry: AuditEntry, _ counts: inout HourlyCounts, on connection: borrowing Connection
   ) throws {
     let isAnswered = try connection.run("DELETE FROM intents WHERE txn = ?", transaction.text) > 0
-    try append(bounded: entry, isAnswered: isAnswered, on: connection)
+    try append(bounded: entry, isAnswered: isAnswered, &counts, on: connection)
   }
 
-  func apply(_ change: DeferredChange, on connection: borrowing Connection) throws {
+  /// - Parameter counts: shared by the changes of one transaction.
+  func apply(_ change: DeferredChange, _ counts: inout HourlyCounts, on connection: borrowing Connection) throws {
     switch change {
-    case .record(let entry): try append(bounded: entry, on: connection)
-    case .resolveIntent(let transaction, let entry): try resolveIntent(transaction, entry, on: connection)
+    case .record(let entry): try append(bounded: entry, &counts, on: connection)
+    case .resolveIntent(let transaction, let entry): try resolveIntent(transaction, entry, &counts, on: connection)
     }
   }
 
@@ -111,7 +118,7 @@ extension Vault: StateStore {
     let found = try connection.rows("SELECT server, profile FROM accounts WHERE id = ?", account.text) { row in
       AccountRecord(
         id: account, server: TokenServerID(try row.text(0)), profile: try row.text(1), stage: .mustEnrollAgain,
-        enrollment: enrollment ?? EnrollmentID(), secrets: SecretBytes(copying: []))
+        enrollment: enrollment ?? .random(), secrets: SecretBytes(copying: []))
     }
     guard let emptied = found.first else { throw StateStoreError.notFound(.account(account)) }
     try put(emptied, on: connection)

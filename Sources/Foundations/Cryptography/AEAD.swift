@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import COpenSSL
-public import Secrets
+package import Secrets
 
 /// AES-256-GCM (NIST SP 800-38D). The random 96-bit nonce precedes the ciphertext, the 128-bit tag follows it. One key
 /// must not encrypt more than 2^32 messages; the vault's keys encrypt some thousands in a token's lifetime.
-public enum AES256GCM {
+package enum AES256GCM {
   private static let nonceBytes = 12
   private static let tagBytes = 16
 
   /// - Parameter key: 32 bytes.
   /// - Parameter context: the associated data: authenticated together with the secret, but not part of the result.
   /// - Returns: nonce ‖ ciphertext ‖ tag.
-  public static func seal(_ secret: SecretBytes, key: SecretBytes, context: [UInt8]) throws(CryptographyError)
+  package static func seal(_ secret: SecretBytes, key: SecretBytes, context: [UInt8]) throws(CryptographyError)
     -> [UInt8]
   {
     let nonce = Random.bytes(nonceBytes)
@@ -40,7 +40,8 @@ public enum AES256GCM {
   }
 
   /// Decrypts. Throws `.notAuthentic` unless the tag matches the ciphertext, the key and the associated data.
-  public static func open(_ box: [UInt8], key: SecretBytes, context: [UInt8]) throws(CryptographyError) -> SecretBytes {
+  package static func open(_ box: [UInt8], key: SecretBytes, context: [UInt8]) throws(CryptographyError) -> SecretBytes
+  {
     let count = box.count - nonceBytes - tagBytes
     guard count >= 0, key.count == 32 else { throw .malformed("ciphertext of \(box.count) bytes") }
     return try SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) throws(CryptographyError) in

@@ -2,7 +2,7 @@
 import COpenSSL
 
 /// The error of a cryptographic operation. It contains no information about a secret.
-public enum CryptographyError: Error, Equatable, Sendable {
+package enum CryptographyError: Error, Equatable, Sendable {
   /// The input is not a key, signature or point of the required form; the text names it.
   case malformed(String)
   /// The authentication tag or signature does not match the bytes.

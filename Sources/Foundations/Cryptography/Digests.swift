@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import COpenSSL
-public import Secrets
+package import Secrets
 
-public enum SHA256 {
+package enum SHA256 {
   /// 32 bytes.
-  public static func hash(_ bytes: [UInt8]) -> [UInt8] {
+  package static func hash(_ bytes: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 32)
     precondition(EVP_Digest(bytes, bytes.count, &digest, nil, EVP_sha256(), nil) == 1)
     return digest
@@ -12,9 +12,9 @@ public enum SHA256 {
 }
 
 /// HMAC-SHA-256 (RFC 2104).
-public enum HMACSHA256 {
+package enum HMACSHA256 {
   /// 32 bytes.
-  public static func authenticate(_ message: [UInt8], key: SecretBytes) -> [UInt8] {
+  package static func authenticate(_ message: [UInt8], key: SecretBytes) -> [UInt8] {
     var tag = [UInt8](repeating: 0, count: 32)
     key.withExposedSecret { key in
       precondition(
@@ -25,21 +25,21 @@ public enum HMACSHA256 {
   }
 
   /// Whether the tag is valid. The time depends only on the lengths.
-  public static func isValid(_ tag: [UInt8], for message: [UInt8], key: SecretBytes) -> Bool {
+  package static func isValid(_ tag: [UInt8], for message: [UInt8], key: SecretBytes) -> Bool {
     constantTimeEqual(tag, authenticate(message, key: key))
   }
 }
 
 /// Compares values such as tokens and tags that an attacker could guess byte by byte. The values are in ordinary
 /// memory.
-public func constantTimeEqual(_ one: [UInt8], _ other: [UInt8]) -> Bool {
+package func constantTimeEqual(_ one: [UInt8], _ other: [UInt8]) -> Bool {
   one.count == other.count && CRYPTO_memcmp(one, other, one.count) == 0
 }
 
 /// HKDF with SHA-256 (RFC 5869).
-public enum HKDF {
+package enum HKDF {
   /// - Parameter info: the purpose of the derived key. Different purposes need different values.
-  public static func derive(_ key: SecretBytes, salt: [UInt8] = [], info: String, count: Int = 32) -> SecretBytes {
+  package static func derive(_ key: SecretBytes, salt: [UInt8] = [], info: String, count: Int = 32) -> SecretBytes {
     SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) in
       let context = EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nil)
       defer { EVP_PKEY_CTX_free(context) }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import COpenSSL
-public import Secrets
+package import Secrets
 
 /// Ed25519 signatures (RFC 8032). Every 32 bytes are a valid seed. A PIN-wrapped seed needs this property: unwrapping
 /// it with a wrong PIN must not be detectable by an invalid key.
-public enum Ed25519 {
-  public final class PrivateKey: Sendable {
+package enum Ed25519 {
+  package final class PrivateKey: Sendable {
     private let key: EVPKey
 
     /// - Parameter seed: 32 bytes.
-    public init(seed: SecretBytes) throws(CryptographyError) {
+    package init(seed: SecretBytes) throws(CryptographyError) {
       let key = seed.withExposedSecret { seed in
         EVP_PKEY_new_raw_private_key(
           EVP_PKEY_ED25519, nil, seed.bindMemory(to: UInt8.self).baseAddress, seed.count)
@@ -22,7 +22,7 @@ public enum Ed25519 {
     }
 
     /// 32 bytes.
-    public var publicKey: PublicKey {
+    package var publicKey: PublicKey {
       get throws(CryptographyError) {
         var bytes = [UInt8](repeating: 0, count: 32)
         var count = bytes.count
@@ -34,21 +34,21 @@ public enum Ed25519 {
     }
 
     /// 64 bytes.
-    public func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
+    package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
       try key.signature(for: message, digest: nil, size: 64)
     }
   }
 
-  public struct PublicKey: Sendable, Equatable {
+  package struct PublicKey: Sendable, Equatable {
     /// 32 bytes.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
 
-    public init(bytes: [UInt8]) throws(CryptographyError) {
+    package init(bytes: [UInt8]) throws(CryptographyError) {
       guard bytes.count == 32 else { throw .malformed("Ed25519 public key of \(bytes.count) bytes") }
       self.bytes = bytes
     }
 
-    public func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
+    package func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
       guard let key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nil, bytes, bytes.count) else {
         ERR_clear_error()
         return false

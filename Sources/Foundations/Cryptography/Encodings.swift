@@ -2,11 +2,11 @@
 /// Hexadecimal, Base64 (RFC 4648 §4), Base64url without padding (§5) and Base32 with padding (§6). Decoding is strict:
 /// no white space, no nonzero trailing bits, no missing or extra padding.
 extension Collection where Element == UInt8 {
-  public var lowercaseHex: String { hex(digits: Array("0123456789abcdef".utf8)) }
-  public var uppercaseHex: String { hex(digits: Array("0123456789ABCDEF".utf8)) }
-  public var base64: String { text(alphabet: standardAlphabet, bitsEach: 6, group: 4) }
-  public var base64URL: String { text(alphabet: urlAlphabet, bitsEach: 6, group: 1) }
-  public var base32: String { text(alphabet: base32Alphabet, bitsEach: 5, group: 8) }
+  package var lowercaseHex: String { hex(digits: Array("0123456789abcdef".utf8)) }
+  package var uppercaseHex: String { hex(digits: Array("0123456789ABCDEF".utf8)) }
+  package var base64: String { text(alphabet: standardAlphabet, bitsEach: 6, group: 4) }
+  package var base64URL: String { text(alphabet: urlAlphabet, bitsEach: 6, group: 1) }
+  package var base32: String { text(alphabet: base32Alphabet, bitsEach: 5, group: 8) }
 
   private func hex(digits: [UInt8]) -> String {
     String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
@@ -34,7 +34,7 @@ extension Collection where Element == UInt8 {
 }
 
 /// Decodes padded Base64; nil if the text is invalid.
-public func bytes(base64 text: String) -> [UInt8]? {
+package func bytes(base64 text: String) -> [UInt8]? {
   guard text.utf8.count % 4 == 0 else { return nil }
   let padding = text.utf8.reversed().prefix { $0 == UInt8(ascii: "=") }.count
   guard padding <= 2 else { return nil }
@@ -42,7 +42,7 @@ public func bytes(base64 text: String) -> [UInt8]? {
 }
 
 /// Decodes padded, upper-case Base32; nil if the text is invalid.
-public func bytes(base32 text: String) -> [UInt8]? {
+package func bytes(base32 text: String) -> [UInt8]? {
   guard text.utf8.count % 8 == 0 else { return nil }
   let padding = text.utf8.reversed().prefix { $0 == UInt8(ascii: "=") }.count
   guard [0, 1, 3, 4, 6].contains(padding) else { return nil }
@@ -50,7 +50,7 @@ public func bytes(base32 text: String) -> [UInt8]? {
 }
 
 /// Decodes unpadded Base64url; nil if the text is invalid.
-public func bytes(base64URL text: String) -> [UInt8]? {
+package func bytes(base64URL text: String) -> [UInt8]? {
   decode(text.utf8[...], alphabet: urlValues, bitsEach: 6)
 }
 

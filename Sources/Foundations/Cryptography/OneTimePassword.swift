@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 import COpenSSL
-public import Secrets
+package import Secrets
 
 /// HOTP (RFC 4226) and TOTP (RFC 6238): the code for one moving factor. The caller stores the secret and the counter.
-public enum OneTimePassword {
-  public enum Algorithm: String, Sendable, CaseIterable {
+package enum OneTimePassword {
+  package enum Algorithm: String, Sendable, CaseIterable {
     case md5, sha1, sha224, sha256, sha384, sha512
   }
 
-  public enum GenerationError: Error, Equatable, Sendable {
+  package enum GenerationError: Error, Equatable, Sendable {
     /// Truncation reads four bytes at one of sixteen offsets. MD5 has only 16 bytes, so three offsets are too large.
     /// This factor has no code; other factors have one.
     case offsetBeyondDigest
   }
 
   /// The permitted numbers of digits.
-  public static let digits = [6, 8]
+  package static let digits = [6, 8]
 
   /// - Parameters:
   ///   - factor: the counter of HOTP, or the number of periods since 1970.
   ///   - secret: at least one byte.
   ///   - digits: 6 or 8.
-  public static func code(
+  package static func code(
     factor: UInt64, secret: SecretBytes, algorithm: Algorithm, digits: Int
   ) throws(GenerationError) -> String {
     precondition(Self.digits.contains(digits), "a code of \(digits) digits")

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import COpenSSL
-public import Secrets
+package import Secrets
 
 /// A P-256 key pair for ES256 signatures (RFC 7518 §3.4).
-public final class P256PrivateKey: Sendable {
+package final class P256PrivateKey: Sendable {
   private let key: EVPKey
-  public let publicKey: P256PublicKey
+  package let publicKey: P256PublicKey
 
-  public convenience init() throws(CryptographyError) {
+  package convenience init() throws(CryptographyError) {
     try self.init(EVPKey(generating: "EC") { EVP_PKEY_CTX_set_group_name($0, "P-256") })
   }
 
   /// - Parameter secret: a result of `exportedSecret()`.
-  public convenience init(secret: SecretBytes) throws(CryptographyError) {
+  package convenience init(secret: SecretBytes) throws(CryptographyError) {
     try self.init(EVPKey(secret: secret, of: "P-256"))
   }
 
@@ -22,10 +22,10 @@ public final class P256PrivateKey: Sendable {
   }
 
   /// The key as DER (RFC 5915).
-  public func exportedSecret() throws(CryptographyError) -> SecretBytes { try key.exportedSecret() }
+  package func exportedSecret() throws(CryptographyError) -> SecretBytes { try key.exportedSecret() }
 
   /// 64 bytes, r ‖ s.
-  public func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
+  package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
     let der = try derSignature(for: message)
     let parsed = der.withUnsafeBufferPointer { buffer in
       var position = buffer.baseAddress
@@ -42,20 +42,20 @@ public final class P256PrivateKey: Sendable {
   }
 
   /// The signature as DER ECDSA-Sig-Value (RFC 3279 §2.2.3).
-  public func derSignature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
+  package func derSignature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
     try key.signature(for: message, digest: EVP_sha256(), size: 80)
   }
 }
 
 /// A point on P-256 that verifies ES256 signatures.
-public struct P256PublicKey: Sendable, Equatable {
+package struct P256PublicKey: Sendable, Equatable {
   /// Affine coordinates, 32 bytes each, big endian.
-  public let x: [UInt8]
-  public let y: [UInt8]
+  package let x: [UInt8]
+  package let y: [UInt8]
   private let key: EVPKey
 
   /// Throws `.malformed` for coordinates that are not a point on the curve.
-  public init(x: [UInt8], y: [UInt8]) throws(CryptographyError) {
+  package init(x: [UInt8], y: [UInt8]) throws(CryptographyError) {
     guard x.count == 32, y.count == 32 else { throw .malformed("P-256 coordinates of \(x.count) and \(y.count) bytes") }
     let context = EVP_PKEY_CTX_new_from_name(nil, "EC", nil)
     defer { EVP_PKEY_CTX_free(context) }
@@ -87,7 +87,7 @@ public struct P256PublicKey: Sendable, Equatable {
   }
 
   /// - Parameter signature: 64 bytes, r ‖ s.
-  public func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
+  package func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
     guard signature.count == 64 else { return false }
     let parsed = ECDSA_SIG_new()
     defer { ECDSA_SIG_free(parsed) }
@@ -103,12 +103,12 @@ public struct P256PublicKey: Sendable, Equatable {
   }
 
   /// - Parameter signature: DER ECDSA-Sig-Value.
-  public func isValidDERSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
+  package func isValidDERSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
     key.isValidSignature(signature, for: message, digest: EVP_sha256())
   }
 
   /// DER SubjectPublicKeyInfo (RFC 5480). The bytes before the uncompressed point are the same for every key.
-  public var subjectPublicKeyInfo: [UInt8] {
+  package var subjectPublicKeyInfo: [UInt8] {
     let header: [UInt8] = [
       0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE,
       0x3D, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00, 0x04,
@@ -116,5 +116,5 @@ public struct P256PublicKey: Sendable, Equatable {
     return header + x + y
   }
 
-  public static func == (one: P256PublicKey, other: P256PublicKey) -> Bool { one.x == other.x && one.y == other.y }
+  package static func == (one: P256PublicKey, other: P256PublicKey) -> Bool { one.x == other.x && one.y == other.y }
 }

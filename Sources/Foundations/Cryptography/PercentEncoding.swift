@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Decodes percent-encoding in URIs. A plus sign stays a plus sign, unlike in form data.
 /// - Returns: nil if the text is not percent-encoded UTF-8 (RFC 3986 §2.1).
-public func percentDecoded(_ encoded: some Collection<UInt8>) -> String? {
+package func percentDecoded(_ encoded: some Collection<UInt8>) -> String? {
   var bytes: [UInt8] = []
   var rest = encoded[...]
   while let byte = rest.popFirst() {

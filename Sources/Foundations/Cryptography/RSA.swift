@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import COpenSSL
-public import Secrets
+package import Secrets
 
 /// An RSA key pair for RSASSA-PKCS1-v1_5 signatures with SHA-256 (RFC 8017 §8.2). The exponent is 65537.
-public final class RSAPrivateKey: Sendable {
+package final class RSAPrivateKey: Sendable {
   private let key: EVPKey
-  public let publicKey: RSAPublicKey
+  package let publicKey: RSAPublicKey
 
   /// Generates a key. Takes seconds on a small board, and the time varies widely, because primes are found by trial.
   /// - Parameter bits: 2048 to 4096.
-  public convenience init(bits: Int) throws(CryptographyError) {
+  package convenience init(bits: Int) throws(CryptographyError) {
     guard RSAPublicKey.sizes.contains(bits) else { throw .malformed("RSA key of \(bits) bits") }
     try self.init(EVPKey(generating: "RSA") { EVP_PKEY_CTX_set_rsa_keygen_bits($0, Int32(bits)) })
   }
 
   /// - Parameter secret: a result of `exportedSecret()`, or the same key as PKCS#8.
-  public convenience init(secret: SecretBytes) throws(CryptographyError) {
+  package convenience init(secret: SecretBytes) throws(CryptographyError) {
     try self.init(EVPKey(secret: secret, of: "RSA"))
   }
 
@@ -25,28 +25,28 @@ public final class RSAPrivateKey: Sendable {
   }
 
   /// The key as DER (RSAPrivateKey, RFC 8017 appendix A.1.2).
-  public func exportedSecret() throws(CryptographyError) -> SecretBytes { try key.exportedSecret() }
+  package func exportedSecret() throws(CryptographyError) -> SecretBytes { try key.exportedSecret() }
 
   /// The signature, with the length of the modulus. Deterministic: equal messages give equal signatures.
-  public func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
+  package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
     // PKCS#1 v1.5 is OpenSSL's default padding for RSA signatures.
     try key.signature(for: message, digest: EVP_sha256(), size: Int(EVP_PKEY_get_size(key.pointer)))
   }
 }
 
 /// Verifies RSASSA-PKCS1-v1_5 signatures with SHA-256.
-public struct RSAPublicKey: Sendable, Equatable {
+package struct RSAPublicKey: Sendable, Equatable {
   /// The accepted sizes in bits: neither weak nor too expensive for a small board.
-  public static let sizes = 2048...4096
+  package static let sizes = 2048...4096
 
   /// DER RSAPublicKey (RFC 8017 appendix A.1.1): only modulus and exponent.
-  public let pkcs1: [UInt8]
+  package let pkcs1: [UInt8]
   /// DER SubjectPublicKeyInfo (RFC 5280 §4.1.2.7).
-  public let subjectPublicKeyInfo: [UInt8]
+  package let subjectPublicKeyInfo: [UInt8]
   private let key: EVPKey
 
   /// - Parameter der: DER RSAPublicKey without trailing bytes.
-  public init(pkcs1 der: [UInt8]) throws(CryptographyError) {
+  package init(pkcs1 der: [UInt8]) throws(CryptographyError) {
     let (key, rest) = der.withUnsafeBufferPointer { bytes in
       var position = bytes.baseAddress
       let key = d2i_PublicKey(EVP_PKEY_RSA, nil, &position, bytes.count)
@@ -56,7 +56,7 @@ public struct RSAPublicKey: Sendable, Equatable {
   }
 
   /// - Parameter der: DER SubjectPublicKeyInfo of an RSA key without trailing bytes.
-  public init(subjectPublicKeyInfo der: [UInt8]) throws(CryptographyError) {
+  package init(subjectPublicKeyInfo der: [UInt8]) throws(CryptographyError) {
     let (key, rest) = der.withUnsafeBufferPointer { bytes in
       var position = bytes.baseAddress
       let key = d2i_PUBKEY(nil, &position, bytes.count)
@@ -94,11 +94,11 @@ public struct RSAPublicKey: Sendable, Equatable {
   }
 
   /// The size of the modulus in bits.
-  public var bits: Int { Int(EVP_PKEY_get_bits(key.pointer)) }
+  package var bits: Int { Int(EVP_PKEY_get_bits(key.pointer)) }
 
-  public func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
+  package func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
     key.isValidSignature(signature, for: message, digest: EVP_sha256())
   }
 
-  public static func == (one: RSAPublicKey, other: RSAPublicKey) -> Bool { one.pkcs1 == other.pkcs1 }
+  package static func == (one: RSAPublicKey, other: RSAPublicKey) -> Bool { one.pkcs1 == other.pkcs1 }
 }

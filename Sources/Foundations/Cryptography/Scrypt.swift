@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 import COpenSSL
-public import Secrets
+package import Secrets
 
 /// The password hash scrypt (RFC 7914).
-public enum Scrypt {
-  public struct Parameters: Sendable, Equatable {
+package enum Scrypt {
+  package struct Parameters: Sendable, Equatable {
     /// CPU and memory cost N, a power of two.
-    public var cost: UInt64
+    package var cost: UInt64
     /// The block size r.
-    public var blockSize: UInt64
+    package var blockSize: UInt64
     /// The parallelization p.
-    public var parallelization: UInt64
+    package var parallelization: UInt64
 
     /// Takes about 32 MiB.
-    public static let standard = Parameters(cost: 1 << 15, blockSize: 8, parallelization: 1)
+    package static let standard = Parameters(cost: 1 << 15, blockSize: 8, parallelization: 1)
 
-    public init(cost: UInt64, blockSize: UInt64, parallelization: UInt64) {
+    package init(cost: UInt64, blockSize: UInt64, parallelization: UInt64) {
       self.cost = cost
       self.blockSize = blockSize
       self.parallelization = parallelization
     }
 
     /// The memory of a derivation in bytes: 128 · r · (N + p + 2).
-    public var memory: UInt64 { 128 * blockSize * (cost + parallelization + 2) }
+    package var memory: UInt64 { 128 * blockSize * (cost + parallelization + 2) }
 
     /// The maximum memory of a derivation in bytes. It also bounds parameters from a damaged record.
-    public static let largestMemory: UInt64 = 256 << 20
+    package static let largestMemory: UInt64 = 256 << 20
   }
 
   /// - Throws: `.malformed` for parameters that RFC 7914 §2 does not allow or that need more than `largestMemory`.
-  public static func derive(
+  package static func derive(
     _ password: SecretBytes, salt: [UInt8], parameters: Parameters, count: Int = 32
   ) throws(CryptographyError) -> SecretBytes {
     let (n, r, p) = (parameters.cost, parameters.blockSize, parameters.parallelization)

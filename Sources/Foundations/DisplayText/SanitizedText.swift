@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 extension String {
   /// The text for display and logs, at most 200 scalars: without line breaks and other control or format characters.
-  public var sanitized: String { sanitized(atMost: 200) }
+  package var sanitized: String { sanitized(atMost: 200) }
 
   /// The text for display, shortened.
   /// - Parameters:
   ///   - limit: the maximum length in Unicode scalars.
   ///   - replacement: shown for each removed character.
-  public func sanitized(atMost limit: Int, replacement: Unicode.Scalar? = nil) -> String {
+  package func sanitized(atMost limit: Int, replacement: Unicode.Scalar? = nil) -> String {
     shown(atMost: limit) { $0.properties.isDangerousToShow ? replacement : $0 }
   }
 
   /// The text for display with its line feeds, shortened. Other control and format characters are removed.
   /// - Parameter limit: the maximum length in Unicode scalars.
-  public func sanitizedText(atMost limit: Int) -> String {
+  package func sanitizedText(atMost limit: Int) -> String {
     shown(atMost: limit) { $0 != "\n" && $0.properties.isDangerousToShow ? nil : $0 }
   }
 
@@ -32,7 +32,7 @@ extension String {
 
   /// Lines for a terminal or a log, each as in `sanitized` with at most 2000 scalars. Each removed character is shown
   /// as U+FFFD, so that two names do not look the same.
-  public var sanitizedLines: String {
+  package var sanitizedLines: String {
     split(separator: "\n", omittingEmptySubsequences: false).map {
       String($0).sanitized(atMost: 2000, replacement: "\u{FFFD}")
     }
@@ -40,7 +40,7 @@ extension String {
   }
 
   /// JSON in which control and format characters are escaped (RFC 8259 §7) and thus not interpreted by a terminal.
-  public var escapedForDisplay: String {
+  package var escapedForDisplay: String {
     guard !isSafeToShow else { return self }
     return String.UnicodeScalarView(unicodeScalars).reduce(into: "") { escaped, scalar in
       guard scalar.properties.isDangerousToShow else { return escaped.unicodeScalars.append(scalar) }
@@ -53,15 +53,15 @@ extension String {
 
   /// The text, shortened if necessary.
   /// - Parameter limit: the maximum length in Unicode scalars. A shortened text ends with "…".
-  public func cut(atMost limit: Int) -> String {
+  package func cut(atMost limit: Int) -> String {
     guard unicodeScalars.count > limit else { return self }
     return String(String.UnicodeScalarView(unicodeScalars.prefix(limit - 1))) + "…"
   }
 
   /// Whether `sanitized` removes no character.
-  public var isSafeToShow: Bool { !unicodeScalars.contains { $0.properties.isDangerousToShow } }
+  package var isSafeToShow: Bool { !unicodeScalars.contains { $0.properties.isDangerousToShow } }
 
-  public var hasControlCharacters: Bool { unicodeScalars.contains { $0.properties.generalCategory == .control } }
+  package var hasControlCharacters: Bool { unicodeScalars.contains { $0.properties.generalCategory == .control } }
 }
 
 extension Unicode.Scalar.Properties {

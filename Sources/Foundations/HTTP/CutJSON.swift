@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Finds the complete elements of a truncated JSON body.
-public enum CutJSON {
+package enum CutJSON {
   /// Returns the complete objects and arrays at a depth, in one pass over arbitrary bytes.
   /// - Parameter wanted: the number of enclosing objects and arrays: in `{"a":[X]}`, X is at depth 2.
-  public static func elements(in bytes: [UInt8], depth wanted: Int) -> [ArraySlice<UInt8>] {
+  package static func elements(in bytes: [UInt8], depth wanted: Int) -> [ArraySlice<UInt8>] {
     var found: [ArraySlice<UInt8>] = []
     var (depth, start, isInText, isEscaped) = (0, 0, false, false)
     for (index, byte) in bytes.enumerated() {

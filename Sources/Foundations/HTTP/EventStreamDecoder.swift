@@ -3,17 +3,17 @@
 ///
 /// Holds one incomplete line and one incomplete event, both bounded. An event that is incomplete at the end of the
 /// stream is discarded. `retry:` is ignored: the token chooses its own backoff.
-public struct EventStreamDecoder: Sendable {
+package struct EventStreamDecoder: Sendable {
   /// The maximum length of a line in bytes, without its line end.
-  public static let maximumLineBytes = 64 << 10
+  package static let maximumLineBytes = 64 << 10
   /// The maximum total length of the fields of an event in bytes.
-  public static let maximumEventBytes = 256 << 10
+  package static let maximumEventBytes = 256 << 10
 
   /// The number of comment lines so far. Servers send comments as heartbeats, so an increasing number shows that the
   /// stream is alive.
-  public private(set) var comments = 0
+  package private(set) var comments = 0
   /// The `id:` of the last complete event, for resuming (`Last-Event-ID`); empty if there was none.
-  public private(set) var lastEventID = ""
+  package private(set) var lastEventID = ""
 
   private var line: [UInt8] = []
   private var lineBreakMayContinue = false
@@ -21,11 +21,11 @@ public struct EventStreamDecoder: Sendable {
   private var event = UnfinishedEvent()
   private var failure: EventStreamError?
 
-  public init() {}
+  package init() {}
 
   /// Decodes a chunk and returns the events that it completes.
   /// - Throws: `EventStreamError` when a limit is exceeded, and in every later call: the stream cannot be resumed.
-  public mutating func decode(_ chunk: [UInt8]) throws(EventStreamError) -> [ServerSentEvent] {
+  package mutating func decode(_ chunk: [UInt8]) throws(EventStreamError) -> [ServerSentEvent] {
     if let failure { throw failure }
     do throws(EventStreamError) {
       return try split(chunk)
@@ -90,11 +90,11 @@ public struct EventStreamDecoder: Sendable {
 }
 
 /// A stream that exceeds a limit. The client must reconnect.
-public enum EventStreamError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum EventStreamError: Error, Equatable, Sendable, CustomStringConvertible {
   case lineTooLong(limit: Int)
   case eventTooLong(limit: Int)
 
-  public var description: String {
+  package var description: String {
     switch self {
     case .lineTooLong(let limit): "the event stream has a line of more than \(limit) bytes"
     case .eventTooLong(let limit): "the event stream has an event of more than \(limit) bytes"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Parses an IMF-fixdate (RFC 9110 §5.6.7), "Sun, 06 Nov 1994 08:49:37 GMT", to Unix seconds from 0 to 253402300799,
 /// the end of the year 9999; nil for other text. The obsolete forms are not accepted: token servers do not send them.
-public func unixSeconds(httpDate text: String) -> Int64? {
+package func unixSeconds(httpDate text: String) -> Int64? {
   let parts = text.split(separator: " ")
   let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
   guard parts.count == 6, parts[0].hasSuffix(","), parts[5] == "GMT", let day = Int64(parts[1]),

@@ -2,19 +2,19 @@
 
 /// The origin of an https address (RFC 6454): its host and port, in one form only, so that equal texts are equal
 /// origins.
-public struct HTTPOrigin: Hashable, Sendable, CustomStringConvertible {
+package struct HTTPOrigin: Hashable, Sendable, CustomStringConvertible {
   /// The maximum length in bytes.
-  public static let longest = 256
+  package static let longest = 256
   static let scheme = "https://"
 
   /// `https://HOST` or `https://HOST:PORT`, in lower case and without the port 443.
-  public let text: String
-  public var description: String { text }
+  package let text: String
+  package var description: String { text }
 
   /// - Parameter text: `https://HOST` or `https://HOST:PORT`. The host is a name of ASCII letters, digits and hyphens
   ///   (an international name in its `xn--` form), an IPv4 address, or an IPv6 address in brackets.
   /// - Returns: nil for any other text, also one with a user name, a path or a `/` at the end.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     guard text.utf8.count <= Self.longest, text.hasPrefix(Self.scheme) else { return nil }
     let authority = text.utf8.dropFirst(Self.scheme.utf8.count).map(\.lowercased)
     let hostEnd =
@@ -54,19 +54,19 @@ public struct HTTPOrigin: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// An https address, as it is sent: nothing in it is normalized later.
-public struct HTTPSAddress: Hashable, Sendable {
+package struct HTTPSAddress: Hashable, Sendable {
   /// The maximum length in bytes.
-  public static let longest = 2048
+  package static let longest = 2048
 
-  public let origin: HTTPOrigin
+  package let origin: HTTPOrigin
   /// The path, which begins with `/`, and the query.
-  public let target: String
+  package let target: String
 
-  public var text: String { origin.text + target }
+  package var text: String { origin.text + target }
 
   /// - Returns: nil for a text that is no address or too long, and for one with a user name, a fragment, a segment `.`
   ///   or `..`, or a character that must be percent-encoded (RFC 3986 §2).
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     guard text.utf8.count <= Self.longest, text.hasPrefix(HTTPOrigin.scheme) else { return nil }
     let bytes = Array(text.utf8)
     let end = bytes[HTTPOrigin.scheme.utf8.count...].firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }

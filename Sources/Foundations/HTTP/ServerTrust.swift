@@ -4,21 +4,21 @@
 /// The chain must verify with the system's authorities or those in `authorityFile`; host name and dates are always
 /// checked. With pins, the server's own key (SubjectPublicKeyInfo) must also match one of them, and only then may the
 /// issuer be unknown: a pin replaces the authority, never the expiry date or the name.
-public struct ServerTrust: Sendable, Equatable {
+package struct ServerTrust: Sendable, Equatable {
   /// Base64 of SHA-256 over the DER SubjectPublicKeyInfo of the server's certificate (RFC 7469 §2.4 form).
-  public var pins: [String]
+  package var pins: [String]
   /// A PEM file with additional authorities; nil for only those of the system.
-  public var authorityFile: String?
+  package var authorityFile: String?
   /// The earliest possible present time, in Unix seconds. A board without a battery-backed clock starts in 1970; expiry
   /// is then checked at this time, and a certificate with a later start of validity is accepted.
-  public var earliestNow: Int64
+  package var earliestNow: Int64
   /// The latest time that this server has confirmed, in Unix seconds. Used only while the board's clock is behind
   /// `earliestNow` or not synchronized according to the kernel.
-  public var vouchedNow: Int64
+  package var vouchedNow: Int64
   /// Whether an enrollment without `pins` removes the pins of earlier enrollments instead of keeping them.
-  public var dropsPins = false
+  package var dropsPins = false
 
-  public init(pins: [String] = [], authorityFile: String? = nil, earliestNow: Int64 = 0, vouchedNow: Int64 = 0) {
+  package init(pins: [String] = [], authorityFile: String? = nil, earliestNow: Int64 = 0, vouchedNow: Int64 = 0) {
     self.pins = pins
     self.authorityFile = authorityFile
     self.earliestNow = earliestNow
@@ -26,7 +26,7 @@ public struct ServerTrust: Sendable, Equatable {
   }
 
   /// The trust for another enrollment at a known server: without own pins it keeps the known ones.
-  public func keeping(pins known: [String]) -> ServerTrust {
+  package func keeping(pins known: [String]) -> ServerTrust {
     var trust = self
     if pins.isEmpty, !dropsPins { trust.pins = known }
     return trust
@@ -36,7 +36,7 @@ public struct ServerTrust: Sendable, Equatable {
   /// - Parameters:
   ///   - boardTime: the board's clock in Unix seconds.
   ///   - isSynchronized: whether the kernel reports that this clock follows a time source.
-  public func floor(boardTime: Int64, isSynchronized: Bool) -> Int64 {
+  package func floor(boardTime: Int64, isSynchronized: Bool) -> Int64 {
     boardTime < earliestNow || !isSynchronized ? max(earliestNow, vouchedNow) : earliestNow
   }
 }

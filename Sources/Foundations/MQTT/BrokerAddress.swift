@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Parses `HOST` or `HOST:PORT` in configurations; an IPv6 address is in brackets.
-public enum BrokerAddress {
+package enum BrokerAddress {
   /// - Returns: nil for other text. The default port is 8883, the registered port of MQTT over TLS.
-  public static func parse(_ text: String) -> (host: String, port: UInt16)? {
+  package static func parse(_ text: String) -> (host: String, port: UInt16)? {
     let isBracketed = text.hasPrefix("[")
     let end = isBracketed ? text.firstIndex(of: "]") : text.firstIndex(of: ":") ?? text.endIndex
     guard let end else { return nil }

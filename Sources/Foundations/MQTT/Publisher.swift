@@ -32,8 +32,8 @@ package final class Publisher: Sendable {
   /// - Parameters: as for `Subscriber`.
   package init(
     at broker: Broker, clientID: String,
+    random: @escaping @Sendable () -> Double,
     report: @escaping @Sendable (Report) -> Void = { _ in },
-    random: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
   ) {
     session = Session(broker: broker, clientID: clientID)

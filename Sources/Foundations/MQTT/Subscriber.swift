@@ -31,8 +31,8 @@ package final class Subscriber: Sendable {
   ///   - sleep: waits before the next connection.
   package init(
     at broker: Broker, topic: String, clientID: String, presence: String? = nil,
+    random: @escaping @Sendable () -> Double,
     report: @escaping @Sendable (Report) -> Void = { _ in },
-    random: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
     sleep: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
   ) {
     session = Session(broker: broker, clientID: clientID, topic: topic, presence: presence)

@@ -2,14 +2,14 @@
 import CRNP
 
 /// A transferable public key of the profile `v4-25519`: Ed25519 primary that signs, Curve25519 subkey that encrypts.
-public struct OpenPGPCertificate: Sendable, Equatable {
+package struct OpenPGPCertificate: Sendable, Equatable {
   /// The maximum size of a certificate in bytes. A certificate of the profile has about 400, more with many user IDs.
-  public static let sizeLimit = 16_384
+  package static let sizeLimit = 16_384
 
   /// Binary transferable public key (RFC 9580 §10.1), as received or generated.
-  public let bytes: [UInt8]
+  package let bytes: [UInt8]
   /// Upper-case hex of the primary key's fingerprint: 40 digits for v4.
-  public let fingerprint: String
+  package let fingerprint: String
   /// The creation time of its newest part, in seconds since 1970. A clock with an earlier time is wrong.
   let newestPart: UInt32
   /// The expiry in seconds since 1970; `UInt32.max` if it does not expire.
@@ -20,7 +20,7 @@ public struct OpenPGPCertificate: Sendable, Equatable {
   /// - Parameter time: seconds since 1970; `nil` for the system's clock. If the time is before the creation of the
   ///   certificate, the clock is wrong, and the certificate is validated for its creation time.
   /// - Throws: `tooLarge`, `malformed`, `unsupported` (not of the profile) or `certificateNotValid`.
-  public init(parsing bytes: [UInt8], at time: Int64? = nil) throws(OpenPGPError) {
+  package init(parsing bytes: [UInt8], at time: Int64? = nil) throws(OpenPGPError) {
     guard bytes.count <= Self.sizeLimit else { throw .tooLarge(limit: Self.sizeLimit) }
     let time = openPGPTime(time)
     self = try bytes.withUnsafeBufferPointer { (bytes) throws(OpenPGPError) in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The reason why a message, certificate or key was rejected. No plaintext of a rejected message is released. For local
 /// logs only: a peer must not learn which check failed.
-public enum OpenPGPError: Error, Equatable, Sendable {
+package enum OpenPGPError: Error, Equatable, Sendable {
   /// Not OpenPGP, truncated, or damaged so that no check was possible.
   case malformed(String)
   /// Not encrypted, or encrypted to another key.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import CRNP
-public import Secrets
+package import Secrets
 
 /// A key pair of the profile `v4-25519` that seals and opens messages. Thread-safe.
-public final class OpenPGPKey: Sendable {
-  public let certificate: OpenPGPCertificate
+package final class OpenPGPKey: Sendable {
+  package let certificate: OpenPGPCertificate
   /// Binary transferable secret key (RFC 9580 §10.2). Not protected by a password: storage must encrypt it.
-  public let secret: SecretBytes
+  package let secret: SecretBytes
   private let keyrings = KeyringCache()
 
   /// Generates a key that does not expire.
@@ -16,7 +16,7 @@ public final class OpenPGPKey: Sendable {
   ///   - time: seconds since 1970, `nil` for the system's clock. Becomes the key's creation time; peers reject
   ///     signatures dated before it. A clock that is behind is therefore harmless.
   /// - Throws: `unsupported` for a user ID of a wrong length.
-  public static func generate(userID: String, at time: Int64? = nil) throws(OpenPGPError) -> OpenPGPKey {
+  package static func generate(userID: String, at time: Int64? = nil) throws(OpenPGPError) -> OpenPGPKey {
     guard (1...127).contains(userID.utf8.count), !userID.utf8.contains(0) else {
       throw .unsupported("user ID of \(userID.utf8.count) bytes")
     }
@@ -28,7 +28,7 @@ public final class OpenPGPKey: Sendable {
   }
 
   /// Restores a key from its `secret`.
-  public init(secret: SecretBytes) throws(OpenPGPError) {
+  package init(secret: SecretBytes) throws(OpenPGPError) {
     guard secret.count <= OpenPGPCertificate.sizeLimit else { throw .tooLarge(limit: OpenPGPCertificate.sizeLimit) }
     let keyring = try Keyring(at: openPGPTime(nil))
     defer { extendLifetime(keyring) }

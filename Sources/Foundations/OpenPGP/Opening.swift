@@ -14,7 +14,7 @@ extension OpenPGPKey {
   ///   - limit: the maximum size of the plaintext in bytes.
   ///   - time: seconds since 1970, `nil` for the system's clock. Keys and signatures that have expired by then are
   ///     rejected.
-  public func open(
+  package func open(
     _ message: [UInt8], from signer: OpenPGPCertificate, limit: Int = 262_144, at time: Int64? = nil
   ) throws(OpenPGPError) -> [UInt8] {
     guard message.count - Self.overhead <= limit else { throw .tooLarge(limit: limit) }

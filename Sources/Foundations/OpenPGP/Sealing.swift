@@ -14,7 +14,7 @@ extension OpenPGPKey {
   ///     this key.
   /// - Throws: `certificateNotValid` if `recipient` has expired, `unsupported` for an empty plaintext, `libraryFailure`
   ///   for a librnp that does not choose random session keys (CVE-2025-13470).
-  public func seal(
+  package func seal(
     _ plaintext: [UInt8], to recipient: OpenPGPCertificate, at time: Int64? = nil
   ) throws(OpenPGPError) -> [UInt8] {
     guard !plaintext.isEmpty else { throw .unsupported("empty plaintext") }

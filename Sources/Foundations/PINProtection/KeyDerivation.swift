@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Cryptography
+package import Cryptography
 import Secrets
 
 /// Derives a key from a PIN on one device. scrypt makes each guess expensive in memory and time; the device binding
 /// makes guesses without the device impossible.
-public struct KeyDerivation: Sendable, Equatable {
-  public let parameters: Scrypt.Parameters
+package struct KeyDerivation: Sendable, Equatable {
+  package let parameters: Scrypt.Parameters
   /// 16 bytes, random for every key.
-  public let salt: [UInt8]
+  package let salt: [UInt8]
 
   static let saltBytes = 16
 
   /// Creates a derivation with a new random salt.
-  public init(parameters: Scrypt.Parameters) {
+  package init(parameters: Scrypt.Parameters) {
     self.init(parameters: parameters, salt: Random.bytes(Self.saltBytes))
   }
 

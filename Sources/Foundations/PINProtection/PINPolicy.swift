@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
+package import Secrets
 
 /// The requirements for a new PIN, set by the server. Only the token can enforce them, because the server never sees a
 /// PIN.
 ///
 /// All rules process all digits in every case, without branches or table lookups that depend on a digit. The number of
 /// digits and the broken rule are not secret: the panel shows them.
-public struct PINPolicy: Sendable, Equatable {
+package struct PINPolicy: Sendable, Equatable {
   /// The reason why a policy is invalid.
-  public enum PolicyError: Error, Equatable, Sendable {
+  package enum PolicyError: Error, Equatable, Sendable {
     /// Not 5 to 32 digits.
     case length(Int)
     /// Fewer than 1.
@@ -19,19 +19,19 @@ public struct PINPolicy: Sendable, Equatable {
     case blockListTooLong(Int)
   }
 
-  public static let lengths = 5...PIN.longest
-  public static let longestBlockList = 10_000
+  package static let lengths = 5...PIN.longest
+  package static let longestBlockList = 10_000
 
   /// The required number of digits.
-  public let length: Int
+  package let length: Int
   /// The maximum run of equal digits (2 permits 11 but not 111); nil for no limit.
-  public let maxRepeats: Int?
+  package let maxRepeats: Int?
   /// Whether sequences such as 12345 and 97531 are permitted. Digits do not wrap around: 89012 is not a sequence.
-  public let sequencesAllowed: Bool
+  package let sequencesAllowed: Bool
   /// Forbidden PINs in ASCII digits. Entries of another length than the PIN's have no effect.
   private let blockList: [[UInt8]]
 
-  public init(
+  package init(
     length: Int, maxRepeats: Int? = nil, sequencesAllowed: Bool = true, blockList: [String] = []
   ) throws(PolicyError) {
     guard Self.lengths.contains(length) else { throw .length(length) }
@@ -48,10 +48,10 @@ public struct PINPolicy: Sendable, Equatable {
   }
 
   /// The rule that the PIN breaks, or nil. The length is checked first, then the rules in the order of their numbers.
-  public func violation(by pin: PIN) -> PINRule? { PINRule(rawValue: verdict(of: pin)) }
+  package func violation(by pin: PIN) -> PINRule? { PINRule(rawValue: verdict(of: pin)) }
 
   /// The `ordinal` of the broken rule, or 0. The only result that may depend on the digits.
-  public func verdict(of pin: PIN) -> UInt8 {
+  package func verdict(of pin: PIN) -> UInt8 {
     pin.digits.withExposedSecret { digits in
       let broken = select(
         isBlocked(digits), PINRule.blockListed.rawValue,

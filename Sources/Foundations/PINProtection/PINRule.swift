@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The rules that a new PIN can break. Names and numbers are those of earlier enrollment apps.
-public enum PINRule: UInt8, Sendable, CaseIterable {
+package enum PINRule: UInt8, Sendable, CaseIterable {
   /// The PIN is a common one on the block list.
   case blockListed = 1
   /// All digits have one constant difference other than zero: 12345, 13579, 97531.
@@ -11,7 +11,7 @@ public enum PINRule: UInt8, Sendable, CaseIterable {
   case length
 
   /// 1 to 4, as blinked by the panel.
-  public var ordinal: Int { Int(rawValue) }
+  package var ordinal: Int { Int(rawValue) }
   /// The error number, 9011 to 9014.
-  public var number: Int { 9010 + ordinal }
+  package var number: Int { 9010 + ordinal }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Cryptography
-public import Secrets
+package import Cryptography
+package import Secrets
 
 /// An account's keys encrypted with a PIN-derived key (AES-256-GCM), for servers that do not verify PINs. The PIN is
 /// never compared; without the correct PIN the keys are unavailable.
 ///
 /// An attacker with all data of the device can try all PINs. Only the cost of the key derivation limits that
 /// (docs/pin.md).
-public struct SealedKeys: Sendable {
-  public let derivation: KeyDerivation
+package struct SealedKeys: Sendable {
+  package let derivation: KeyDerivation
   private let commitment: KeyCommitment
   private let sealedBytes: [UInt8]
 
@@ -16,7 +16,7 @@ public struct SealedKeys: Sendable {
   private static let purpose = "approval-token/pin-sealed-keys/v1"
 
   /// - Parameter binding: `Vault.pinBinding`.
-  public static func seal(
+  package static func seal(
     _ keys: SecretBytes, under pin: PIN, binding: SecretBytes, parameters: Scrypt.Parameters
   ) throws(CryptographyError) -> SealedKeys {
     let derivation = KeyDerivation(parameters: parameters)
@@ -27,7 +27,7 @@ public struct SealedKeys: Sendable {
 
   /// - Returns: the keys; nil if the PIN is wrong.
   /// - Throws: never because of the PIN; `.notAuthentic` if the PIN is correct and the ciphertext is damaged.
-  public func open(with pin: PIN, binding: SecretBytes) throws(CryptographyError) -> SecretBytes? {
+  package func open(with pin: PIN, binding: SecretBytes) throws(CryptographyError) -> SecretBytes? {
     let key = try derivation.key(from: pin, binding: binding, purpose: Self.purpose)
     guard commitment.isValid(by: key) else { return nil }
     return try AES256GCM.open(sealedBytes, key: HKDF.derive(key, info: "seal"), context: Self.context(derivation))
@@ -39,12 +39,12 @@ public struct SealedKeys: Sendable {
 /// The encoding: version, parameters, salt, commitment, ciphertext. The vault encrypts it again, with a key that does
 /// not depend on the PIN.
 extension SealedKeys {
-  public var encoded: SecretBytes {
+  package var encoded: SecretBytes {
     SecretBytes(copying: Self.context(derivation) + commitment.bytes.withExposedSecret { Array($0) } + sealedBytes)
   }
 
   /// - Throws: `.malformed` if the bytes are not an encoding.
-  public init(encoded: SecretBytes) throws(CryptographyError) {
+  package init(encoded: SecretBytes) throws(CryptographyError) {
     let headerBytes = 1 + KeyDerivation.encodedBytes
     self = try encoded.withExposedSecret { (bytes: UnsafeRawBufferPointer) throws(CryptographyError) in
       guard bytes.count >= headerBytes + 32 else { throw .malformed("sealed keys of \(bytes.count) bytes") }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Cryptography
-public import Secrets
+package import Cryptography
+package import Secrets
 
 /// `W = RT ⊕ K`: a server's refresh token encrypted with a PIN-derived key, where only the server can verify the PIN.
 /// Every PIN unwraps 32 bytes that look like a valid token; no local data identifies the correct one.
@@ -8,8 +8,8 @@ public import Secrets
 /// A token must be wrapped only once. Two wrappings of the same token, with whatever PINs and salts, allow an attacker
 /// to find the PINs by trying all of them, and storage media keep deleted data. For a new PIN or new parameters, first
 /// get a new token from the server.
-public struct WrappedToken: Sendable {
-  public let derivation: KeyDerivation
+package struct WrappedToken: Sendable {
+  package let derivation: KeyDerivation
   /// The ciphertext W.
   private let wrapped: SecretBytes
 
@@ -21,7 +21,7 @@ public struct WrappedToken: Sendable {
   ///   - token: `RT`, 32 bytes, uniformly random.
   ///   - binding: `Vault.pinBinding`.
   /// - Throws: `.malformed` for a token of another length, or as `Scrypt.derive`.
-  public static func wrap(
+  package static func wrap(
     _ token: SecretBytes, under pin: PIN, binding: SecretBytes, parameters: Scrypt.Parameters
   ) throws(CryptographyError) -> WrappedToken {
     guard token.count == tokenBytes else { throw .malformed("refresh token of \(token.count) bytes") }
@@ -32,7 +32,7 @@ public struct WrappedToken: Sendable {
 
   /// `RT'`: the token if the PIN is correct, otherwise other bytes.
   /// - Throws: never because of the PIN; as `Scrypt.derive` if the record is damaged.
-  public func unwrap(with pin: PIN, binding: SecretBytes) throws(CryptographyError) -> SecretBytes {
+  package func unwrap(with pin: PIN, binding: SecretBytes) throws(CryptographyError) -> SecretBytes {
     wrapped ^ (try derivation.key(from: pin, binding: binding, purpose: Self.purpose))
   }
 }
@@ -40,7 +40,7 @@ public struct WrappedToken: Sendable {
 /// The encoding in an account's record: version, parameters, salt, W. The vault encrypts it like all records. Neither
 /// that encryption nor the bytes before W depend on the PIN or the token.
 extension WrappedToken {
-  public var encoded: SecretBytes {
+  package var encoded: SecretBytes {
     let header = [Self.version] + derivation.encoded
     return SecretBytes(count: header.count + wrapped.count) { (target: UnsafeMutableRawBufferPointer) in
       target.copyBytes(from: header)
@@ -50,7 +50,7 @@ extension WrappedToken {
   }
 
   /// - Throws: `.malformed` if the bytes are not an encoding.
-  public init(encoded: SecretBytes) throws(CryptographyError) {
+  package init(encoded: SecretBytes) throws(CryptographyError) {
     let headerBytes = 1 + KeyDerivation.encodedBytes
     self = try encoded.withExposedSecret { (bytes: UnsafeRawBufferPointer) throws(CryptographyError) in
       guard bytes.count == headerBytes + Self.tokenBytes else {

@@ -3,11 +3,11 @@ import Cryptography
 
 /// A one-time activation code: 12 random digits and a Luhn check digit (ISO/IEC 7812-1 Annex B). It can be typed on a
 /// keypad, and the check digit detects most typing errors before they cost an attempt.
-public struct ActivationCode: Sendable, Equatable {
+package struct ActivationCode: Sendable, Equatable {
   /// 13 digits.
-  public let digits: String
+  package let digits: String
 
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     let digits = text.filter { $0 != " " && $0 != "-" }
     guard digits.utf8.count == 13, digits.utf8.allSatisfy({ (48...57).contains($0) }),
       luhnCheckDigit(of: digits.dropLast()) == digits.last
@@ -16,7 +16,7 @@ public struct ActivationCode: Sendable, Equatable {
   }
 
   /// Creates a code of 12 uniformly distributed digits (bytes of 250 and above are rejected) and a check digit.
-  public static func random() -> ActivationCode {
+  package static func random() -> ActivationCode {
     var digits = ""
     while digits.utf8.count < 12 {
       for byte in Random.bytes(12) where byte < 250 && digits.utf8.count < 12 { digits += String(byte % 10) }

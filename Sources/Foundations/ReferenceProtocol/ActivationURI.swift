@@ -3,24 +3,24 @@ import Cryptography
 import Glibc
 
 /// An enrollment URI: `approvaltoken://activate?server=…&code=…&pin_sha256=…`.
-public struct ActivationURI: Sendable, Equatable {
+package struct ActivationURI: Sendable, Equatable {
   /// `https://host[:port]`, no path, no trailing slash.
-  public var server: String
-  public var code: ActivationCode
+  package var server: String
+  package var code: ActivationCode
   /// SPKI pins of the server (see `ServerTrust.pins`); at most 8.
-  public var pins: [String]
+  package var pins: [String]
 
-  public init(server: String, code: ActivationCode, pins: [String]) {
+  package init(server: String, code: ActivationCode, pins: [String]) {
     self.server = server
     self.code = code
     self.pins = pins
   }
 
-  public enum ParseError: Error, Equatable, Sendable, CustomStringConvertible {
+  package enum ParseError: Error, Equatable, Sendable, CustomStringConvertible {
     case tooLong, notAnActivationURI, missing(String), repeated(String), unknown(String), badPercentEncoding
     case badServer(String), badCode, badPin(String)
 
-    public var description: String {
+    package var description: String {
       switch self {
       case .tooLong: "the activation URI is longer than 2048 bytes"
       case .notAnActivationURI: "not an activation URI: it must begin with approvaltoken://activate?"
@@ -35,7 +35,7 @@ public struct ActivationURI: Sendable, Equatable {
     }
   }
 
-  public init(parsing text: String) throws(ParseError) {
+  package init(parsing text: String) throws(ParseError) {
     guard text.utf8.count <= 2048 else { throw .tooLong }
     let prefix = "approvaltoken://activate?"
     guard text.hasPrefix(prefix) else { throw .notAnActivationURI }
@@ -66,7 +66,7 @@ public struct ActivationURI: Sendable, Equatable {
     self.init(server: server, code: code, pins: pins)
   }
 
-  public var text: String {
+  package var text: String {
     "approvaltoken://activate?server=\(percentEncoded(server))&code=\(code.digits)"
       + pins.map { "&pin_sha256=\(percentEncoded($0))" }.joined()
   }

@@ -4,35 +4,35 @@
 // that has them says so in `DeviceConfiguration.authenticators`.
 
 /// What an authenticator is. A kind of a newer server is `other`: this device cannot use it.
-public enum AuthenticatorKind: String, Codable, Sendable {
+package enum AuthenticatorKind: String, Codable, Sendable {
   case pin, biometric, custom, other
 
-  public init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     self = Self(rawValue: try decoder.singleValueContainer().decode(String.self)) ?? .other
   }
 }
 
 /// `GET …/authenticators`, as the device: the PIN first, if the profile has one, then the others by identifier. It
 /// lists what is registered, and what the server offers and the device has announced (`ApprovalCapabilities`).
-public struct AuthenticatorList: Codable, Sendable, Equatable {
-  public var authenticators: [AuthenticatorEntry]
+package struct AuthenticatorList: Codable, Sendable, Equatable {
+  package var authenticators: [AuthenticatorEntry]
 
-  public init(authenticators: [AuthenticatorEntry]) { self.authenticators = authenticators }
+  package init(authenticators: [AuthenticatorEntry]) { self.authenticators = authenticators }
 }
 
-public struct AuthenticatorEntry: Codable, Sendable, Equatable {
+package struct AuthenticatorEntry: Codable, Sendable, Equatable {
   /// The identifier of the PIN.
-  public static let pinIdentifier = "pin"
+  package static let pinIdentifier = "pin"
 
-  public var identifier: String
+  package var identifier: String
   /// For display, from the server's configuration.
-  public var name: String
-  public var type: AuthenticatorKind
-  public var registered: Bool
+  package var name: String
+  package var type: AuthenticatorKind
+  package var registered: Bool
   /// Whether it can be used or registered now: the server offers it, and the device has announced it.
-  public var supported: Bool
+  package var supported: Bool
 
-  public init(identifier: String, name: String, type: AuthenticatorKind, registered: Bool, supported: Bool) {
+  package init(identifier: String, name: String, type: AuthenticatorKind, registered: Bool, supported: Bool) {
     self.identifier = identifier
     self.name = name
     self.type = type
@@ -42,14 +42,14 @@ public struct AuthenticatorEntry: Codable, Sendable, Equatable {
 }
 
 /// The result of the server's script for a custom authenticator.
-public struct CustomInfo: Codable, Sendable, Equatable {
+package struct CustomInfo: Codable, Sendable, Equatable {
   /// 2000 to 2999: accepted. 4000 to 4999: failed, may be tried again. 5000 to 5999: failed, the authenticator is
   /// deregistered. 3000 to 3999: the script could not be run; nothing was counted.
-  public var status: Int
+  package var status: Int
   /// For the program at the device; its meaning is the script's.
-  public var data: String
+  package var data: String
 
-  public init(status: Int, data: String) {
+  package init(status: Int, data: String) {
     self.status = status
     self.data = data
   }
@@ -58,21 +58,21 @@ public struct CustomInfo: Codable, Sendable, Equatable {
 /// `POST …/authenticators/{aid}/registrations`, as the user, with an `Idempotency-Key`, which becomes the ID of the
 /// registration. `201` with an `AuthenticatorRegistration`. The same key and body again, after a lost response, give a
 /// new `sealed_token` for the same registration; the script is not asked again.
-public struct AuthenticatorRegistrationRequest: Codable, Sendable, Equatable {
+package struct AuthenticatorRegistrationRequest: Codable, Sendable, Equatable {
   /// For a biometric authenticator: a `KnowledgeAssertion` of the PIN, whose audience is the request's URL. It counts
   /// as a PIN attempt.
-  public var assertion: String?
+  package var assertion: String?
   /// Base64 OpenPGP certificate, created for this exchange.
-  public var ephemeralCertificate: String
+  package var ephemeralCertificate: String
   /// For a custom authenticator: Base64, at most 4096 bytes decoded, for the server's script.
-  public var data: String?
+  package var data: String?
 
   enum CodingKeys: String, CodingKey {
     case assertion, data
     case ephemeralCertificate = "ephemeral_certificate"
   }
 
-  public init(assertion: String?, ephemeralCertificate: String, data: String? = nil) {
+  package init(assertion: String?, ephemeralCertificate: String, data: String? = nil) {
     self.assertion = assertion
     self.ephemeralCertificate = ephemeralCertificate
     self.data = data
@@ -80,15 +80,15 @@ public struct AuthenticatorRegistrationRequest: Codable, Sendable, Equatable {
 }
 
 /// A registration that must be activated before it expires.
-public struct AuthenticatorRegistration: Codable, Sendable, Equatable {
-  public var registrationID: String
+package struct AuthenticatorRegistration: Codable, Sendable, Equatable {
+  package var registrationID: String
   /// Base64 OpenPGP message with the authenticator's own `RT`, 32 bytes.
-  public var sealedToken: String
+  package var sealedToken: String
   /// The certificate of its signer: Base64 OpenPGP certificate.
-  public var serverCertificate: String
-  public var expiresInMs: Int64
+  package var serverCertificate: String
+  package var expiresInMs: Int64
   /// Set for a custom authenticator.
-  public var customInfo: CustomInfo?
+  package var customInfo: CustomInfo?
 
   enum CodingKeys: String, CodingKey {
     case registrationID = "registration_id"
@@ -98,7 +98,7 @@ public struct AuthenticatorRegistration: Codable, Sendable, Equatable {
     case customInfo = "custom_info"
   }
 
-  public init(
+  package init(
     registrationID: String, sealedToken: String, serverCertificate: String, expiresInMs: Int64,
     customInfo: CustomInfo?
   ) {
@@ -113,30 +113,30 @@ public struct AuthenticatorRegistration: Codable, Sendable, Equatable {
 /// `POST …/authenticators/{aid}/registrations/{id}/activation`, as the device, signed by the authenticator's key with
 /// the registration's ID as nonce. `204`; idempotent for the same registration. From then on the authenticator is
 /// registered.
-public struct AuthenticatorActivation: Codable, Sendable, Equatable {
-  public var assertion: String
+package struct AuthenticatorActivation: Codable, Sendable, Equatable {
+  package var assertion: String
 
-  public init(assertion: String) { self.assertion = assertion }
+  package init(assertion: String) { self.assertion = assertion }
 }
 
 /// `GET …/authenticators/{aid}/registrations/{id}`, as the device: reports after a crash whether the activation
 /// arrived.
-public struct AuthenticatorRegistrationStatus: Codable, Sendable, Equatable {
-  public enum State: String, Codable, Sendable {
+package struct AuthenticatorRegistrationStatus: Codable, Sendable, Equatable {
+  package enum State: String, Codable, Sendable {
     case pending, registered
     /// Expired, replaced, deregistered or unknown.
     case void
   }
 
-  public var state: State
+  package var state: State
 
-  public init(state: State) { self.state = state }
+  package init(state: State) { self.state = state }
 }
 
 /// `POST …/authenticators/{aid}/deregistration`, as the user. `204`; idempotent.
-public struct AuthenticatorDeregistration: Codable, Sendable, Equatable {
+package struct AuthenticatorDeregistration: Codable, Sendable, Equatable {
   /// For a custom authenticator: Base64, at most 4096 bytes decoded. The reference server has no script for it.
-  public var data: String?
+  package var data: String?
 
-  public init(data: String? = nil) { self.data = data }
+  package init(data: String? = nil) { self.data = data }
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Cryptography
+package import Cryptography
 
 /// The data that `authenticator_proof` signs: the exact request, its current nonce, the decision, the authenticator,
 /// and the data for its script.
-public struct AuthenticatorClaim: Sendable, Equatable {
+package struct AuthenticatorClaim: Sendable, Equatable {
   /// The maximum size of `custom_data`, decoded.
-  public static let largestData = 4096
+  package static let largestData = 4096
 
   /// The request's current nonce, 32 bytes.
-  public var nonce: [UInt8]
+  package var nonce: [UInt8]
   /// SHA-256 of the exact decrypted request, 32 bytes.
-  public var requestSHA256: [UInt8]
-  public var decision: ApprovalAnswer.Decision
+  package var requestSHA256: [UInt8]
+  package var decision: ApprovalAnswer.Decision
   /// The identifier.
-  public var authenticator: String
+  package var authenticator: String
   /// Empty for a biometric authenticator.
-  public var data: [UInt8]
+  package var data: [UInt8]
 
-  public init(
+  package init(
     nonce: [UInt8], requestSHA256: [UInt8], decision: ApprovalAnswer.Decision, authenticator: String, data: [UInt8]
   ) {
     self.nonce = nonce
@@ -33,7 +33,7 @@ public struct AuthenticatorClaim: Sendable, Equatable {
       + Array(decision.rawValue.utf8) + [0] + Array(authenticator.utf8)
   }
 
-  public func isProved(by proof: [UInt8], _ key: Ed25519.PublicKey) -> Bool {
+  package func isProved(by proof: [UInt8], _ key: Ed25519.PublicKey) -> Bool {
     nonce.count == 32 && requestSHA256.count == 32 && key.isValidSignature(proof, for: signedBytes)
   }
 }

@@ -3,26 +3,26 @@
 // The bodies of the device API, base `/device/v1`. Times are `*_ms`; lifetimes are relative, so no clocks are compared.
 
 /// `GET /configuration` and part of `POST /validations`.
-public struct DeviceConfiguration: Codable, Sendable, Equatable {
+package struct DeviceConfiguration: Codable, Sendable, Equatable {
   /// How a device receives hints about new requests.
-  public enum Transport: String, Codable, Sendable {
+  package enum Transport: String, Codable, Sendable {
     case sse, longpoll
     /// An MQTT broker, in addition to or instead of the other transports.
     case mqtt
   }
 
-  public var transports: [Transport]
-  public var openPGPProfiles: [String]
-  public var minimumSoftwareVersion: String
+  package var transports: [Transport]
+  package var openPGPProfiles: [String]
+  package var minimumSoftwareVersion: String
   /// Whether activating a profile includes choosing a PIN.
-  public var pinRequired: Bool
+  package var pinRequired: Bool
   /// The rules for a PIN; set if `pinRequired`.
-  public var pinPolicy: PINPolicyDescription?
-  public var serverTimeMs: Int64
+  package var pinPolicy: PINPolicyDescription?
+  package var serverTimeMs: Int64
   /// The versions of the device protocol that the server supports; nil stands for `ProtocolVersions.unannounced`.
-  public var protocolVersions: ProtocolVersions?
+  package var protocolVersions: ProtocolVersions?
   /// Whether profiles can have authenticators besides the PIN (`AuthenticatorList`); nil for an earlier server.
-  public var authenticators: Bool?
+  package var authenticators: Bool?
 
   enum CodingKeys: String, CodingKey {
     case transports, authenticators
@@ -34,7 +34,7 @@ public struct DeviceConfiguration: Codable, Sendable, Equatable {
     case protocolVersions = "protocol_versions"
   }
 
-  public init(
+  package init(
     transports: [Transport], openPGPProfiles: [String], minimumSoftwareVersion: String,
     pinPolicy: PINPolicyDescription?, serverTimeMs: Int64, protocolVersions: ProtocolVersions? = .supported
   ) {
@@ -50,13 +50,13 @@ public struct DeviceConfiguration: Codable, Sendable, Equatable {
 }
 
 /// `POST /validations`, the first call of every start.
-public struct ValidationRequest: Codable, Sendable, Equatable {
-  public var softwareVersion: String
-  public var osVersion: String
-  public var profiles: [String]
+package struct ValidationRequest: Codable, Sendable, Equatable {
+  package var softwareVersion: String
+  package var osVersion: String
+  package var profiles: [String]
   /// The device's capabilities, as in the registration, which can be made on another computer; nil keeps the server's
   /// value.
-  public var approvalCapabilities: ApprovalCapabilities?
+  package var approvalCapabilities: ApprovalCapabilities?
 
   enum CodingKeys: String, CodingKey {
     case softwareVersion = "software_version"
@@ -65,7 +65,7 @@ public struct ValidationRequest: Codable, Sendable, Equatable {
     case approvalCapabilities = "approval_capabilities"
   }
 
-  public init(
+  package init(
     softwareVersion: String, osVersion: String, profiles: [String], approvalCapabilities: ApprovalCapabilities? = nil
   ) {
     self.softwareVersion = softwareVersion
@@ -75,19 +75,19 @@ public struct ValidationRequest: Codable, Sendable, Equatable {
   }
 }
 
-public struct ValidationResponse: Codable, Sendable, Equatable {
-  public var configuration: DeviceConfiguration
+package struct ValidationResponse: Codable, Sendable, Equatable {
+  package var configuration: DeviceConfiguration
   /// Requested profiles that no longer exist on the server; the device wipes them.
-  public var removedProfiles: [String]
+  package var removedProfiles: [String]
   /// Requested profiles that lost their keys or push enrollment (9020); the device deletes their
   /// keys. A device that knows `layers` uses these instead.
-  public var disenrolledProfiles: [String]
+  package var disenrolledProfiles: [String]
   /// Counts of wrong PINs of the requested profiles that have a PIN.
-  public var failureCounts: [ProfileFailureCounts]?
+  package var failureCounts: [ProfileFailureCounts]?
   /// The layers of the requested profiles that exist; nil from an earlier server.
-  public var layers: [ProfileLayers]?
+  package var layers: [ProfileLayers]?
   /// `RevocationNotice`s of the removed and disenrolled profiles whose keys the server still has.
-  public var revocations: [String]?
+  package var revocations: [String]?
 
   enum CodingKeys: String, CodingKey {
     case configuration, revocations, layers
@@ -96,7 +96,7 @@ public struct ValidationResponse: Codable, Sendable, Equatable {
     case failureCounts = "failure_counts"
   }
 
-  public init(
+  package init(
     configuration: DeviceConfiguration, removedProfiles: [String], disenrolledProfiles: [String],
     failureCounts: [ProfileFailureCounts]? = nil, layers: [ProfileLayers]? = nil
   ) {
@@ -110,13 +110,13 @@ public struct ValidationResponse: Codable, Sendable, Equatable {
 
 /// The layers of enrollment that the server has of a profile. Each can be lost and regained alone: keys with the PIN
 /// (`PUT …/mobile-auth`), push with the keys (`PUT …/push`), both as the user.
-public struct ProfileLayers: Codable, Sendable, Equatable {
-  public var profileID: String
+package struct ProfileLayers: Codable, Sendable, Equatable {
+  package var profileID: String
   /// Whether the profile has a PIN.
-  public var pin: Bool
+  package var pin: Bool
   /// Whether the keys are exchanged and acknowledged.
-  public var mobileAuth: Bool
-  public var push: Bool
+  package var mobileAuth: Bool
+  package var push: Bool
 
   enum CodingKeys: String, CodingKey {
     case profileID = "profile_id"
@@ -125,7 +125,7 @@ public struct ProfileLayers: Codable, Sendable, Equatable {
     case push
   }
 
-  public init(profileID: String, pin: Bool, mobileAuth: Bool, push: Bool) {
+  package init(profileID: String, pin: Bool, mobileAuth: Bool, push: Bool) {
     self.profileID = profileID
     self.pin = pin
     self.mobileAuth = mobileAuth
@@ -134,19 +134,19 @@ public struct ProfileLayers: Codable, Sendable, Equatable {
 }
 
 /// `PUT /profiles/{pid}/mobile-auth`. Idempotent for the same certificate.
-public struct KeyExchangeRequest: Codable, Sendable, Equatable {
+package struct KeyExchangeRequest: Codable, Sendable, Equatable {
   /// Base64 of the binary OpenPGP certificate.
-  public var openPGPCertificate: String
+  package var openPGPCertificate: String
 
   enum CodingKeys: String, CodingKey { case openPGPCertificate = "openpgp_certificate" }
 
-  public init(openPGPCertificate: String) { self.openPGPCertificate = openPGPCertificate }
+  package init(openPGPCertificate: String) { self.openPGPCertificate = openPGPCertificate }
 }
 
-public struct KeyExchangeResponse: Codable, Sendable, Equatable {
-  public var serverCertificate: String
-  public var serverFingerprint: String
-  public var keyID: String
+package struct KeyExchangeResponse: Codable, Sendable, Equatable {
+  package var serverCertificate: String
+  package var serverFingerprint: String
+  package var keyID: String
 
   enum CodingKeys: String, CodingKey {
     case serverCertificate = "server_certificate"
@@ -154,7 +154,7 @@ public struct KeyExchangeResponse: Codable, Sendable, Equatable {
     case keyID = "key_id"
   }
 
-  public init(serverCertificate: String, serverFingerprint: String, keyID: String) {
+  package init(serverCertificate: String, serverFingerprint: String, keyID: String) {
     self.serverCertificate = serverCertificate
     self.serverFingerprint = serverFingerprint
     self.keyID = keyID
@@ -162,18 +162,18 @@ public struct KeyExchangeResponse: Codable, Sendable, Equatable {
 }
 
 /// `POST /profiles/{pid}/mobile-auth/ack`: proves that the device can sign and that it has the server's key.
-public struct KeyAcknowledgement: Codable, Sendable, Equatable {
+package struct KeyAcknowledgement: Codable, Sendable, Equatable {
   /// Base64 OpenPGP message, signed by the device and encrypted to the server, whose content is
   /// `KeyAcknowledgementContent`.
-  public var proof: String
+  package var proof: String
 
-  public init(proof: String) { self.proof = proof }
+  package init(proof: String) { self.proof = proof }
 }
 
-public struct KeyAcknowledgementContent: Codable, Sendable, Equatable {
-  public var clientID: String
-  public var profileID: String
-  public var keyID: String
+package struct KeyAcknowledgementContent: Codable, Sendable, Equatable {
+  package var clientID: String
+  package var profileID: String
+  package var keyID: String
 
   enum CodingKeys: String, CodingKey {
     case clientID = "client_id"
@@ -181,7 +181,7 @@ public struct KeyAcknowledgementContent: Codable, Sendable, Equatable {
     case keyID = "key_id"
   }
 
-  public init(clientID: String, profileID: String, keyID: String) {
+  package init(clientID: String, profileID: String, keyID: String) {
     self.clientID = clientID
     self.profileID = profileID
     self.keyID = keyID
@@ -189,24 +189,24 @@ public struct KeyAcknowledgementContent: Codable, Sendable, Equatable {
 }
 
 /// `PUT /profiles/{pid}/push`. A device may change the transport of an enrolled profile without a user access token.
-public struct PushEnrollmentRequest: Codable, Sendable, Equatable {
-  public var transport: DeviceConfiguration.Transport
+package struct PushEnrollmentRequest: Codable, Sendable, Equatable {
+  package var transport: DeviceConfiguration.Transport
 
-  public init(transport: DeviceConfiguration.Transport) { self.transport = transport }
+  package init(transport: DeviceConfiguration.Transport) { self.transport = transport }
 }
 
-public struct PushEnrollmentResponse: Codable, Sendable, Equatable {
-  public var pushToken: String
+package struct PushEnrollmentResponse: Codable, Sendable, Equatable {
+  package var pushToken: String
   /// For the transport `mqtt`: the MQTT topic to which `DeviceEvent`s of this device are published, reduced to their
   /// kind. The name contains 128 random bits.
-  public var mailbox: String?
+  package var mailbox: String?
 
   enum CodingKeys: String, CodingKey {
     case pushToken = "push_token"
     case mailbox
   }
 
-  public init(pushToken: String, mailbox: String? = nil) {
+  package init(pushToken: String, mailbox: String? = nil) {
     self.pushToken = pushToken
     self.mailbox = mailbox
   }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The message from server to device, signed with the server's key and encrypted to the device's. It contains sender
 /// and recipient, so that the recipient cannot re-encrypt it for another device (surreptitious forwarding).
-public struct ApprovalRequest: Codable, Sendable, Equatable {
-  public enum Method: RawRepresentable, Codable, Sendable, Hashable {
+package struct ApprovalRequest: Codable, Sendable, Equatable {
+  package enum Method: RawRepresentable, Codable, Sendable, Hashable {
     case push, pushWithPIN, pushWithFingerprint, pushWithCustomAuthenticator
     /// A method of a newer server. Two methods with the same name are equal.
     case other(String)
 
-    public init(rawValue: String) { self = Self(known: rawValue) ?? .other(rawValue) }
+    package init(rawValue: String) { self = Self(known: rawValue) ?? .other(rawValue) }
 
     /// - Returns: nil for a method that this version does not know.
-    public init?(known rawValue: String) {
+    package init?(known rawValue: String) {
       switch rawValue {
       case "push": self = .push
       case "push_with_pin": self = .pushWithPIN
@@ -20,7 +20,7 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
       }
     }
 
-    public var rawValue: String {
+    package var rawValue: String {
       switch self {
       case .push: "push"
       case .pushWithPIN: "push_with_pin"
@@ -31,37 +31,37 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
     }
   }
 
-  public var v: Int
-  public var iss: String
-  public var clientID: String
-  public var profileID: String
-  public var transactionID: String
+  package var v: Int
+  package var iss: String
+  package var clientID: String
+  package var profileID: String
+  package var transactionID: String
   /// The name of the request type, chosen by the administrator, such as "login" or "payment".
-  public var type: String
-  public var method: Method
+  package var type: String
+  package var method: Method
   /// The portal's `secure_message`.
-  public var message: String?
-  public var pushMessage: String?
+  package var message: String?
+  package var pushMessage: String?
   /// 32 random bytes, Base64url; the answer repeats them.
-  public var nonce: String
+  package var nonce: String
   /// The required value of the answer's `attempt`; 1 if missing.
-  public var attempt: Int?
-  public var sentAtMs: Int64
-  public var expiresInMs: Int64
+  package var attempt: Int?
+  package var sentAtMs: Int64
+  package var expiresInMs: Int64
   /// Counts of wrong PINs of the profile; set if the method requires a PIN.
-  public var maxFailureCount: Int?
-  public var previousFailureCount: Int?
-  public var remainingFailureCount: Int?
+  package var maxFailureCount: Int?
+  package var previousFailureCount: Int?
+  package var remainingFailureCount: Int?
   /// Whether an answer is confirmed with an `ApprovalReceipt`. Missing from servers that do not sign receipts.
-  public var signedReceipt: Bool?
+  package var signedReceipt: Bool?
   /// The identifier of the authenticator; set if the method needs one, and then registered for the profile.
-  public var authenticator: String?
+  package var authenticator: String?
   /// The other methods with which the request can be approved; an unknown one is ignored. A fallback is the device's or
   /// the user's choice, at any time.
-  public var fallbacks: [String]?
+  package var fallbacks: [String]?
 
   /// Whether the PIN approves the request.
-  public var takesPIN: Bool { method == .pushWithPIN || fallbacks?.contains(Method.pushWithPIN.rawValue) == true }
+  package var takesPIN: Bool { method == .pushWithPIN || fallbacks?.contains(Method.pushWithPIN.rawValue) == true }
 
   enum CodingKeys: String, CodingKey {
     case v, iss, authenticator, fallbacks
@@ -79,7 +79,7 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
     case remainingFailureCount = "remaining_failure_count"
   }
 
-  public init(
+  package init(
     iss: String, clientID: String, profileID: String, transactionID: String, type: String, method: Method,
     message: String?, pushMessage: String?, nonce: String, sentAtMs: Int64, expiresInMs: Int64
   ) {
@@ -99,12 +99,12 @@ public struct ApprovalRequest: Codable, Sendable, Equatable {
 }
 
 /// The message from device to server, signed with the device's key and encrypted to the server's.
-public struct ApprovalAnswer: Codable, Sendable, Equatable {
-  public enum Decision: String, Codable, Sendable { case accept, deny }
+package struct ApprovalAnswer: Codable, Sendable, Equatable {
+  package enum Decision: String, Codable, Sendable { case accept, deny }
 
   /// The deliberate gesture that made the decision.
-  public struct Gesture: Codable, Sendable, Equatable {
-    public enum Kind: String, Codable, Sendable {
+  package struct Gesture: Codable, Sendable, Equatable {
+    package enum Kind: String, Codable, Sendable {
       case hold, doublePress = "double_press", veryLongHold = "very_long_hold"
       /// Digits and Enter.
       case enter
@@ -117,54 +117,54 @@ public struct ApprovalAnswer: Codable, Sendable, Equatable {
       /// A gesture of a newer device.
       case other
 
-      public init(from decoder: any Decoder) throws {
+      package init(from decoder: any Decoder) throws {
         self = Self(rawValue: try decoder.singleValueContainer().decode(String.self)) ?? .other
       }
     }
 
-    public var kind: Kind
-    public var heldMs: Int64
+    package var kind: Kind
+    package var heldMs: Int64
 
     enum CodingKeys: String, CodingKey {
       case kind
       case heldMs = "held_ms"
     }
 
-    public init(kind: Kind, heldMs: Int64) {
+    package init(kind: Kind, heldMs: Int64) {
       self.kind = kind
       self.heldMs = heldMs
     }
   }
 
-  public var v: Int
-  public var aud: String
-  public var clientID: String
-  public var profileID: String
-  public var transactionID: String
+  package var v: Int
+  package var aud: String
+  package var clientID: String
+  package var profileID: String
+  package var transactionID: String
   /// Base64url of SHA-256 over the exact decrypted request.
-  public var requestSHA256: String
-  public var nonce: String
+  package var requestSHA256: String
+  package var nonce: String
   /// 1 for the first answer to this request.
-  public var attempt: Int
-  public var decision: Decision
-  public var reason: DenialReason?
+  package var attempt: Int
+  package var decision: Decision
+  package var reason: DenialReason?
   /// For a denial, the request's method.
-  public var methodUsed: ApprovalRequest.Method
+  package var methodUsed: ApprovalRequest.Method
   /// The request's method, if `methodUsed` is one of its `fallbacks`.
-  public var fallbackFrom: ApprovalRequest.Method?
-  public var gesture: Gesture
-  public var answeredAfterMs: Int64
+  package var fallbackFrom: ApprovalRequest.Method?
+  package var gesture: Gesture
+  package var answeredAfterMs: Int64
   /// Base64url of `KnowledgeKey.proof`, for an approval with the PIN.
-  public var pinProof: String?
+  package var pinProof: String?
   /// The identifier, for an approval with an authenticator other than the PIN.
-  public var authenticator: String?
+  package var authenticator: String?
   /// Base64url of `KnowledgeKey.proof(_:)` of an `AuthenticatorClaim`, for an approval with an authenticator other than
   /// the PIN.
-  public var authenticatorProof: String?
+  package var authenticatorProof: String?
   /// Base64, at most 4096 bytes decoded: the data for the script of a custom authenticator.
-  public var customData: String?
+  package var customData: String?
   /// Why an authenticator canceled the request: the underlying error, at most 256 bytes; only with a denial.
-  public var underlyingError: String?
+  package var underlyingError: String?
 
   enum CodingKeys: String, CodingKey {
     case v, aud
@@ -184,7 +184,7 @@ public struct ApprovalAnswer: Codable, Sendable, Equatable {
     case underlyingError = "underlying_error"
   }
 
-  public init(
+  package init(
     aud: String, clientID: String, profileID: String, transactionID: String, requestSHA256: String, nonce: String,
     attempt: Int, decision: Decision, reason: DenialReason?, methodUsed: ApprovalRequest.Method, gesture: Gesture,
     answeredAfterMs: Int64

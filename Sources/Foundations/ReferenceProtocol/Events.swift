@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// One event of `GET /events`. As SSE, `id` is the cursor, `event` the kind, and `data` this value as JSON. A long poll
 /// returns a list. An event is only a hint: the pending list is authoritative.
-public struct DeviceEvent: Codable, Sendable, Equatable {
-  public enum Kind: String, Codable, Sendable {
+package struct DeviceEvent: Codable, Sendable, Equatable {
+  package enum Kind: String, Codable, Sendable {
     case request
     case requestClosed = "request-closed"
     case profileRevoked = "profile-revoked"
@@ -13,24 +13,24 @@ public struct DeviceEvent: Codable, Sendable, Equatable {
     case resync
 
     /// A kind that this version does not know is a `resync`, so that a newer server can add kinds.
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
       self = Self(rawValue: try decoder.singleValueContainer().decode(String.self)) ?? .resync
     }
   }
 
-  public enum ClosingReason: String, Codable, Sendable {
+  package enum ClosingReason: String, Codable, Sendable {
     case answered, expired, canceled = "cancelled", superseded, revoked
   }
 
-  public var kind: Kind
-  public var transactionID: String?
-  public var profileID: String?
-  public var reason: ClosingReason?
+  package var kind: Kind
+  package var transactionID: String?
+  package var profileID: String?
+  package var reason: ClosingReason?
   /// In an event stream: the server's current nonce for DPoP proofs, as in its header `DPoP-Nonce`, so that the next
   /// request needs no second attempt. Optional.
-  public var dpopNonce: String?
+  package var dpopNonce: String?
   /// With `authenticator-revoked`: the identifier.
-  public var authenticator: String?
+  package var authenticator: String?
 
   enum CodingKeys: String, CodingKey {
     case kind
@@ -40,7 +40,7 @@ public struct DeviceEvent: Codable, Sendable, Equatable {
     case dpopNonce = "dpop_nonce"
   }
 
-  public init(
+  package init(
     _ kind: Kind, transactionID: String? = nil, profileID: String? = nil, reason: ClosingReason? = nil,
     authenticator: String? = nil
   ) {
@@ -54,19 +54,19 @@ public struct DeviceEvent: Codable, Sendable, Equatable {
 
 /// The `200` response to a long poll (`Accept: application/json`, `Prefer: wait=55`, `?after=CURSOR`); `204` without
 /// events.
-public struct EventPage: Codable, Sendable, Equatable {
-  public var cursor: String
-  public var events: [DeviceEvent]
+package struct EventPage: Codable, Sendable, Equatable {
+  package var cursor: String
+  package var events: [DeviceEvent]
 
-  public init(cursor: String, events: [DeviceEvent]) {
+  package init(cursor: String, events: [DeviceEvent]) {
     self.cursor = cursor
     self.events = events
   }
 }
 
 /// `POST /events/acks`: the delivery report.
-public struct EventAcknowledgement: Codable, Sendable, Equatable {
-  public var ids: [String]
+package struct EventAcknowledgement: Codable, Sendable, Equatable {
+  package var ids: [String]
 
-  public init(ids: [String]) { self.ids = ids }
+  package init(ids: [String]) { self.ids = ids }
 }

@@ -5,16 +5,16 @@ import JSONValues
 /// equal bytes, unknown members ignored, unknown enum values refused. Every number is a time or a count: an integer
 /// from 0 to the end of the year 9999 in milliseconds, so that sums and differences of two numbers do not overflow 64
 /// bits.
-public enum JSON {
+package enum JSON {
   /// Seconds since 1970 at the end of the year 9999.
-  public static let latestSecond: Int64 = 253_402_300_799
+  package static let latestSecond: Int64 = 253_402_300_799
   /// The end of the year 9999 in milliseconds since 1970: the largest valid number.
-  public static let largestNumber: Int64 = latestSecond * 1000 + 999
+  package static let largestNumber: Int64 = latestSecond * 1000 + 999
 
-  public static func encode(_ value: some Encodable) -> [UInt8] { JSONMessage.encode(value) }
+  package static func encode(_ value: some Encodable) -> [UInt8] { JSONMessage.encode(value) }
 
   /// - Throws: `WireError.malformed`, naming the member that is missing, wrong or repeated.
-  public static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws(WireError) -> Value {
+  package static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws(WireError) -> Value {
     let range = type is any ChecksOwnNumbers.Type ? nil : 0...largestNumber
     do { return try JSONMessage.decode(type, from: bytes, numbers: range) } catch {
       throw .malformed(what: "\(type)", why: error.why)
@@ -26,10 +26,10 @@ public enum JSON {
 protocol ChecksOwnNumbers: Decodable {}
 
 /// A message that does not conform to the protocol.
-public enum WireError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum WireError: Error, Equatable, Sendable, CustomStringConvertible {
   case malformed(what: String, why: String)
 
-  public var description: String {
+  package var description: String {
     switch self {
     case .malformed(let what, let why): "\(what): \(why)"
     }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Cryptography
-public import Secrets
+package import Cryptography
+package import Secrets
 
 /// `KK`, the knowledge key: a signing key that a token can derive only from the correct PIN. The server stores the
 /// public key; the token stores no part of it.
-public struct KnowledgeKey: Sendable {
+package struct KnowledgeKey: Sendable {
   private let key: Ed25519.PrivateKey
 
   /// - Parameters:
   ///   - refreshToken: `RT`, 32 bytes, as decrypted with a PIN. A wrong PIN results in another key, not in an error.
   ///   - authenticator: the identifier of the authenticator whose `RT` it is; nil for the PIN. A client ID has 64
   ///     characters and a profile ID 6, so that the salts of two authenticators differ.
-  public init(
+  package init(
     refreshToken: SecretBytes, clientID: String, profileID: String, authenticator: String? = nil
   ) throws(CryptographyError) {
     let purpose = authenticator == nil ? "knowledge" : "authenticator"
@@ -22,22 +22,22 @@ public struct KnowledgeKey: Sendable {
   }
 
   /// The public key, computed by the server, which created `RT`.
-  public var publicKey: Ed25519.PublicKey { get throws(CryptographyError) { try key.publicKey } }
+  package var publicKey: Ed25519.PublicKey { get throws(CryptographyError) { try key.publicKey } }
 
   /// Creates the `pin_proof` of an answer, over the exact request, its current nonce and the decision.
   /// - Returns: 64 bytes.
-  public func proof(_ claim: ApprovalClaim) throws(CryptographyError) -> [UInt8] {
+  package func proof(_ claim: ApprovalClaim) throws(CryptographyError) -> [UInt8] {
     try key.signature(for: claim.signedBytes)
   }
 
   /// Creates the `authenticator_proof` of an answer.
   /// - Returns: 64 bytes.
-  public func proof(_ claim: AuthenticatorClaim) throws(CryptographyError) -> [UInt8] {
+  package func proof(_ claim: AuthenticatorClaim) throws(CryptographyError) -> [UInt8] {
     try key.signature(for: claim.signedBytes)
   }
 
   /// Creates an assertion that the PIN was typed for one purpose (RFC 7523 §3, EdDSA of RFC 8037 §3.1).
-  public func assertion(_ claims: KnowledgeAssertion.Claims) throws(CryptographyError) -> String {
+  package func assertion(_ claims: KnowledgeAssertion.Claims) throws(CryptographyError) -> String {
     let header = Array(#"{"alg":"EdDSA","typ":"JWT"}"#.utf8)
     let input = "\(header.base64URL).\(JSON.encode(claims).base64URL)"
     return "\(input).\(try key.signature(for: Array(input.utf8)).base64URL)"
@@ -45,14 +45,14 @@ public struct KnowledgeKey: Sendable {
 }
 
 /// The data that `pin_proof` signs.
-public struct ApprovalClaim: Sendable, Equatable {
+package struct ApprovalClaim: Sendable, Equatable {
   /// The request's current nonce, 32 bytes.
-  public var nonce: [UInt8]
+  package var nonce: [UInt8]
   /// SHA-256 of the exact decrypted request, 32 bytes.
-  public var requestSHA256: [UInt8]
-  public var decision: ApprovalAnswer.Decision
+  package var requestSHA256: [UInt8]
+  package var decision: ApprovalAnswer.Decision
 
-  public init(nonce: [UInt8], requestSHA256: [UInt8], decision: ApprovalAnswer.Decision) {
+  package init(nonce: [UInt8], requestSHA256: [UInt8], decision: ApprovalAnswer.Decision) {
     self.nonce = nonce
     self.requestSHA256 = requestSHA256
     self.decision = decision
@@ -62,30 +62,30 @@ public struct ApprovalClaim: Sendable, Equatable {
     Array("approval-pin/v1".utf8) + nonce + requestSHA256 + Array(decision.rawValue.utf8)
   }
 
-  public func isProved(by proof: [UInt8], _ key: Ed25519.PublicKey) -> Bool {
+  package func isProved(by proof: [UInt8], _ key: Ed25519.PublicKey) -> Bool {
     nonce.count == 32 && requestSHA256.count == 32 && key.isValidSignature(proof, for: signedBytes)
   }
 }
 
 /// A JWT signed by `KK`. Its form, audience and times are checked before an attempt is counted; the signature is
 /// checked after that.
-public struct KnowledgeAssertion: Sendable, Equatable {
-  public struct Claims: Codable, Sendable, Equatable {
+package struct KnowledgeAssertion: Sendable, Equatable {
+  package struct Claims: Codable, Sendable, Equatable {
     /// The device's client ID.
-    public var iss: String
+    package var iss: String
     /// The profile ID.
-    public var sub: String
+    package var sub: String
     /// The URL to which the assertion is sent: an assertion is valid for one purpose only.
-    public var aud: String
-    public var jti: String
-    public var iat: Int64
-    public var exp: Int64
+    package var aud: String
+    package var jti: String
+    package var iat: Int64
+    package var exp: Int64
     /// The server's nonce, for the activation of a new PIN and the commit of a PIN change; otherwise nil.
-    public var nonce: String?
+    package var nonce: String?
     /// The identifier of the authenticator whose key signs; nil for the PIN.
-    public var authenticator: String?
+    package var authenticator: String?
     /// Base64url of SHA-256 of the data that is sent with the assertion, for a custom authenticator; otherwise nil.
-    public var dataSHA256: String?
+    package var dataSHA256: String?
 
     enum CodingKeys: String, CodingKey {
       case iss, sub, aud, jti, iat, exp, nonce, authenticator
@@ -93,7 +93,7 @@ public struct KnowledgeAssertion: Sendable, Equatable {
     }
 
     /// - Parameter now: Unix seconds by the server's clock.
-    public init(
+    package init(
       clientID: String, profileID: String, audience: String, identifier: String, now: Int64, nonce: String? = nil,
       authenticator: String? = nil, dataSHA256: String? = nil
     ) {
@@ -109,19 +109,19 @@ public struct KnowledgeAssertion: Sendable, Equatable {
     }
   }
 
-  public enum VerificationError: Error, Equatable, Sendable {
+  package enum VerificationError: Error, Equatable, Sendable {
     /// Not counted as an attempt; the text names the invalid part.
     case invalid(String)
     /// The times differ by more than ten minutes from the server's clock (9031).
     case clockWrong
   }
 
-  public let claims: Claims
+  package let claims: Claims
   private let signedText: [UInt8]
   private let signature: [UInt8]
 
   /// Parses an assertion and checks everything except the signature.
-  public init(
+  package init(
     parsing text: String, clientID: String, profileID: String, audience: String, now: Int64, nonce: String? = nil,
     authenticator: String? = nil, dataSHA256: String? = nil
   ) throws(VerificationError) {
@@ -147,5 +147,5 @@ public struct KnowledgeAssertion: Sendable, Equatable {
   private struct Header: Decodable { var alg: String }
 
   /// Verifies the signature. The caller has counted the PIN attempt.
-  public func isSigned(by key: Ed25519.PublicKey) -> Bool { key.isValidSignature(signature, for: signedText) }
+  package func isSigned(by key: Ed25519.PublicKey) -> Bool { key.isValidSignature(signature, for: signedText) }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Authorization server metadata (RFC 8414), at `/.well-known/oauth-authorization-server`.
-public struct ServerMetadata: Codable, Sendable, Equatable {
-  public var issuer: String
-  public var tokenEndpoint: String
-  public var registrationEndpoint: String
-  public var revocationEndpoint: String
+package struct ServerMetadata: Codable, Sendable, Equatable {
+  package var issuer: String
+  package var tokenEndpoint: String
+  package var registrationEndpoint: String
+  package var revocationEndpoint: String
   /// For resource servers that check access tokens (RFC 7662); nil for an earlier server.
-  public var introspectionEndpoint: String?
+  package var introspectionEndpoint: String?
   /// Base URL of the device API, without a trailing slash.
-  public var approvalDeviceAPI: String
+  package var approvalDeviceAPI: String
 
   enum CodingKeys: String, CodingKey {
     case issuer
@@ -19,7 +19,7 @@ public struct ServerMetadata: Codable, Sendable, Equatable {
     case approvalDeviceAPI = "approval_device_api"
   }
 
-  public init(issuer: String) {
+  package init(issuer: String) {
     self.issuer = issuer
     tokenEndpoint = issuer + "/oauth/token"
     registrationEndpoint = issuer + "/oauth/register"
@@ -28,24 +28,25 @@ public struct ServerMetadata: Codable, Sendable, Equatable {
     approvalDeviceAPI = issuer + "/device/v1"
   }
 
-  public static let path = "/.well-known/oauth-authorization-server"
+  package static let path = "/.well-known/oauth-authorization-server"
 }
 
 /// The capabilities of the hardware (member of the registration), so that the server requests only supported methods.
-public struct ApprovalCapabilities: Codable, Sendable, Equatable {
-  public enum Display: String, Codable, Sendable { case none, text, console }
-  public enum LED: String, Codable, Sendable { case mono, rgb }
+package struct ApprovalCapabilities: Codable, Sendable, Equatable {
+  package enum Display: String, Codable, Sendable { case none, text, console }
+  package enum LED: String, Codable, Sendable { case mono, rgb }
 
-  public var display: Display
-  public var keypad: Bool
-  public var button: Bool
-  public var led: LED
+  package var display: Display
+  package var keypad: Bool
+  package var button: Bool
+  package var led: LED
   /// The identifiers of the biometric authenticators that the device can use now.
-  public var biometric: [String]
+  package var biometric: [String]
   /// The identifiers of the custom authenticators that the device can use now.
-  public var custom: [String]
+  package var custom: [String]
 
-  public init(display: Display, keypad: Bool, button: Bool, led: LED, biometric: [String] = [], custom: [String] = []) {
+  package init(display: Display, keypad: Bool, button: Bool, led: LED, biometric: [String] = [], custom: [String] = [])
+  {
     self.display = display
     self.keypad = keypad
     self.button = button
@@ -57,14 +58,14 @@ public struct ApprovalCapabilities: Codable, Sendable, Equatable {
 
 /// `POST /oauth/register` (RFC 7591), with an activation code or a fleet token as Bearer token. Idempotent for the same
 /// code and key, so a crash during enrollment leaves no unused client.
-public struct RegistrationRequest: Codable, Sendable, Equatable {
-  public var clientName: String
-  public var softwareID: String
-  public var softwareVersion: String
-  public var tokenEndpointAuthMethod: String
-  public var grantTypes: [String]
-  public var jwks: JWKSet
-  public var approvalCapabilities: ApprovalCapabilities
+package struct RegistrationRequest: Codable, Sendable, Equatable {
+  package var clientName: String
+  package var softwareID: String
+  package var softwareVersion: String
+  package var tokenEndpointAuthMethod: String
+  package var grantTypes: [String]
+  package var jwks: JWKSet
+  package var approvalCapabilities: ApprovalCapabilities
 
   enum CodingKeys: String, CodingKey {
     case clientName = "client_name"
@@ -76,7 +77,7 @@ public struct RegistrationRequest: Codable, Sendable, Equatable {
     case approvalCapabilities = "approval_capabilities"
   }
 
-  public init(
+  package init(
     clientName: String, softwareID: String, softwareVersion: String, key: JWK, capabilities: ApprovalCapabilities
   ) {
     self.clientName = clientName
@@ -90,61 +91,61 @@ public struct RegistrationRequest: Codable, Sendable, Equatable {
 }
 
 /// `201` to a registration.
-public struct RegistrationResponse: Codable, Sendable, Equatable {
+package struct RegistrationResponse: Codable, Sendable, Equatable {
   /// 64 upper-case hexadecimal digits; portals call it `device_id`.
-  public var clientID: String
+  package var clientID: String
   /// The client configuration endpoint (RFC 7592): `DELETE` with the device's access token deregisters the device.
-  public var registrationClientURI: String
+  package var registrationClientURI: String
 
   enum CodingKeys: String, CodingKey {
     case clientID = "client_id"
     case registrationClientURI = "registration_client_uri"
   }
 
-  public init(clientID: String, registrationClientURI: String) {
+  package init(clientID: String, registrationClientURI: String) {
     self.clientID = clientID
     self.registrationClientURI = registrationClientURI
   }
 }
 
 /// `grant_type` values of the token endpoint.
-public enum Grant {
-  public static let clientCredentials = "client_credentials"
+package enum Grant {
+  package static let clientCredentials = "client_credentials"
   /// OpenID4VCI: form members `pre-authorized_code` and `profile_id`, and if the server requires a PIN
   /// `ephemeral_certificate` (Base64): an OpenPGP certificate created for this exchange, to which `RT` is encrypted.
-  public static let preAuthorizedCode = "urn:ietf:params:oauth:grant-type:pre-authorized_code"
+  package static let preAuthorizedCode = "urn:ietf:params:oauth:grant-type:pre-authorized_code"
   /// RFC 7523 §2.1: form members `assertion`, a `KnowledgeAssertion` for the token endpoint, and `profile_id`.
   /// Repeating the same assertion counts as the same attempt.
-  public static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+  package static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
   /// Form members `assertion`, signed by the key of a biometric authenticator for the token endpoint, `profile_id` and
   /// `authenticator`, its identifier. Repeating the same assertion counts as the same attempt.
-  public static let biometric = "urn:approval-token:grant:biometric"
+  package static let biometric = "urn:approval-token:grant:biometric"
   /// As `biometric`, for a custom authenticator, with `data`: Base64, at most 4096 bytes decoded.
-  public static let customAuthenticator = "urn:approval-token:grant:custom-authenticator"
+  package static let customAuthenticator = "urn:approval-token:grant:custom-authenticator"
   /// RFC 7523 §2.2: value of `client_assertion_type`.
-  public static let clientAssertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+  package static let clientAssertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 }
 
 /// `200` of the token endpoint (RFC 6749 §5.1), always DPoP-bound (RFC 9449 §5).
-public struct AccessTokenResponse: Codable, Sendable, Equatable {
-  public enum Scope: String, Codable, Sendable { case device, user }
+package struct AccessTokenResponse: Codable, Sendable, Equatable {
+  package enum Scope: String, Codable, Sendable { case device, user }
 
-  public var accessToken: String
-  public var tokenType: String
-  public var expiresIn: Int
-  public var scope: Scope
+  package var accessToken: String
+  package var tokenType: String
+  package var expiresIn: Int
+  package var scope: Scope
   /// Set only for `user`.
-  public var profileID: String?
+  package var profileID: String?
   /// The user's name at the server; set by an activation.
-  public var userID: String?
+  package var userID: String?
   /// Base64 OpenPGP message with `RT`, 32 bytes; set while no PIN was chosen for the profile.
-  public var sealedToken: String?
+  package var sealedToken: String?
   /// With `sealedToken`: the certificate of its signer (Base64 OpenPGP certificate).
-  public var serverCertificate: String?
+  package var serverCertificate: String?
   /// With `sealedToken`: the `nonce` of the assertion that activates the PIN.
-  public var pinNonce: String?
+  package var pinNonce: String?
   /// After a login with a custom authenticator: the result of the script.
-  public var customInfo: CustomInfo?
+  package var customInfo: CustomInfo?
 
   enum CodingKeys: String, CodingKey {
     case accessToken = "access_token"
@@ -159,7 +160,7 @@ public struct AccessTokenResponse: Codable, Sendable, Equatable {
     case customInfo = "custom_info"
   }
 
-  public init(accessToken: String, expiresIn: Int, scope: Scope, profileID: String? = nil) {
+  package init(accessToken: String, expiresIn: Int, scope: Scope, profileID: String? = nil) {
     self.accessToken = accessToken
     tokenType = "DPoP"
     self.expiresIn = expiresIn
@@ -169,20 +170,20 @@ public struct AccessTokenResponse: Codable, Sendable, Equatable {
 }
 
 /// Error body of the OAuth endpoints (RFC 6749 §5.2), with the number of the error catalog if there is one.
-public struct OAuthError: Codable, Sendable, Equatable {
-  public var error: String
-  public var errorDescription: String?
-  public var errorCode: Int?
+package struct OAuthError: Codable, Sendable, Equatable {
+  package var error: String
+  package var errorDescription: String?
+  package var errorCode: Int?
   /// With 9009 and 9003.
-  public var maxFailureCount: Int?
-  public var previousFailureCount: Int?
-  public var remainingFailureCount: Int?
+  package var maxFailureCount: Int?
+  package var previousFailureCount: Int?
+  package var remainingFailureCount: Int?
   /// With 9027: the result of the script.
-  public var customInfo: CustomInfo?
+  package var customInfo: CustomInfo?
   /// With 9030 and 9027: whether the server has deregistered the authenticator; nil stands for false.
-  public var authenticatorRevoked: Bool?
+  package var authenticatorRevoked: Bool?
   /// With 9002 and 9003: `RevocationNotice`s, Base64 OpenPGP messages.
-  public var revocations: [String]?
+  package var revocations: [String]?
 
   enum CodingKeys: String, CodingKey {
     case error, revocations
@@ -195,15 +196,15 @@ public struct OAuthError: Codable, Sendable, Equatable {
     case remainingFailureCount = "remaining_failure_count"
   }
 
-  public init(_ error: String, _ description: String? = nil, code: Int? = nil) {
+  package init(_ error: String, _ description: String? = nil, code: Int? = nil) {
     self.error = error
     errorDescription = description
     errorCode = code
   }
 
   /// The error code for a missing or stale nonce (RFC 9449 §8): retry with the nonce of the `DPoP-Nonce` header.
-  public static let useDPoPNonce = "use_dpop_nonce"
+  package static let useDPoPNonce = "use_dpop_nonce"
 
   /// The error code for client credentials that the server does not accept (RFC 6749 §5.2).
-  public static let invalidClient = "invalid_client"
+  package static let invalidClient = "invalid_client"
 }

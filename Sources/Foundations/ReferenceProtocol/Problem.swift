@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// `application/problem+json` (RFC 9457) of the device API. Programs use the slug at the end of `type`; `code` is the
 /// number of the error catalog, for display.
-public struct Problem: Codable, Sendable, Equatable, Error {
-  public enum Slug: String, Sendable, CaseIterable {
+package struct Problem: Codable, Sendable, Equatable, Error {
+  package enum Slug: String, Sendable, CaseIterable {
     case actionNotAllowed = "action-not-allowed"
     case alreadyEnrolled = "already-enrolled"
     case alreadyHandled = "already-handled"
@@ -40,7 +40,7 @@ public struct Problem: Codable, Sendable, Equatable, Error {
     case userDeregistered = "user-deregistered"
 
     /// The number of the error catalog.
-    public var code: Int {
+    package var code: Int {
       switch self {
       case .deviceDeregistered: 9002
       case .userDeregistered: 9003
@@ -74,7 +74,7 @@ public struct Problem: Codable, Sendable, Equatable, Error {
     /// The HTTP status: 401 access token, 403 refused, 404 unknown, 409 conflict with the state, 410 expired, 422
     /// semantic error, 429 rate limit, 500 a script
     /// that cannot be run.
-    public var status: Int {
+    package var status: Int {
       switch self {
       case .notAuthenticated, .deviceDeregistered: 401
       case .userDeregistered, .outdatedApp, .outdatedOS, .enrollmentDisabled, .featureDisabled, .actionNotAllowed,
@@ -95,28 +95,28 @@ public struct Problem: Codable, Sendable, Equatable, Error {
   }
 
   /// `https://HOST/problems/<slug>`.
-  public var type: String
-  public var title: String
-  public var status: Int
-  public var detail: String?
-  public var code: Int
-  public var retryable: Bool
+  package var type: String
+  package var title: String
+  package var status: Int
+  package var detail: String?
+  package var code: Int
+  package var retryable: Bool
   /// With `already-handled`: the state in which the request ended.
-  public var state: RequestState?
+  package var state: RequestState?
   /// With `pin-incorrect`, `biometric-failed` and `custom-failed`: the required `nonce` of the next answer.
-  public var nonce: String?
+  package var nonce: String?
   /// With `pin-incorrect` and `user-deregistered`.
-  public var maxFailureCount: Int?
-  public var previousFailureCount: Int?
-  public var remainingFailureCount: Int?
+  package var maxFailureCount: Int?
+  package var previousFailureCount: Int?
+  package var remainingFailureCount: Int?
   /// With `custom-failed` and `authenticator-error`: the result of the script.
-  public var customInfo: CustomInfo?
+  package var customInfo: CustomInfo?
   /// With `biometric-failed` and `custom-failed`: `pin`, if the same request can be approved with the PIN.
-  public var fallback: AuthenticatorKind?
+  package var fallback: AuthenticatorKind?
   /// Whether the server has deregistered the authenticator; nil stands for false.
-  public var authenticatorRevoked: Bool?
+  package var authenticatorRevoked: Bool?
   /// With 9002, 9003, 9020 and 9021: `RevocationNotice`s, Base64 OpenPGP messages.
-  public var revocations: [String]?
+  package var revocations: [String]?
 
   enum CodingKeys: String, CodingKey {
     case revocations, fallback
@@ -128,7 +128,7 @@ public struct Problem: Codable, Sendable, Equatable, Error {
     case remainingFailureCount = "remaining_failure_count"
   }
 
-  public init(_ slug: Slug, issuer: String, detail: String? = nil, state: RequestState? = nil) {
+  package init(_ slug: Slug, issuer: String, detail: String? = nil, state: RequestState? = nil) {
     type = "\(issuer)/problems/\(slug.rawValue)"
     title = slug.rawValue.split(separator: "-").joined(separator: " ")
     status = slug.status
@@ -139,5 +139,5 @@ public struct Problem: Codable, Sendable, Equatable, Error {
   }
 
   /// The problem's type; nil for a slug that this version does not know.
-  public var slug: Slug? { type.split(separator: "/").last.flatMap { Slug(rawValue: String($0)) } }
+  package var slug: Slug? { type.split(separator: "/").last.flatMap { Slug(rawValue: String($0)) } }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Cryptography
+package import Cryptography
 
 /// Proof of possession of the device key for one request (RFC 9449 §4.2). Freshness is ensured by the server's nonce,
 /// so the token needs no clock; `iat` is required by the RFC and not checked.
-public struct DPoPProof: Sendable, Equatable {
-  public let key: JWK
-  public let identifier: String
-  public let nonce: String?
+package struct DPoPProof: Sendable, Equatable {
+  package let key: JWK
+  package let identifier: String
+  package let nonce: String?
 
   struct Header: Codable {
     var typ = "dpop+jwt"
@@ -25,7 +25,7 @@ public struct DPoPProof: Sendable, Equatable {
   }
 
   /// Creates the value of the `DPoP` header.
-  public static func make(
+  package static func make(
     method: String, url: String, nonce: String?, accessToken: String?, issuedAt: Int64, key: P256PrivateKey
   ) throws(CryptographyError) -> String {
     let claims = Claims(
@@ -36,7 +36,7 @@ public struct DPoPProof: Sendable, Equatable {
 
   /// Checks signature, method, URL and token binding. The caller must check the nonce, the replay of `identifier`, and
   /// the owner of the key.
-  public init(verifying proof: String, method: String, url: String, accessToken: String?) throws(WireError) {
+  package init(verifying proof: String, method: String, url: String, accessToken: String?) throws(WireError) {
     func refuse(_ why: String) -> WireError { .malformed(what: "DPoP proof", why: why) }
     guard let unverified = try? JWS.Unverified(parsing: proof) else { throw refuse("not a compact JWS") }
     let header = try JSON.decode(Header.self, from: unverified.header)
@@ -56,7 +56,7 @@ public struct DPoPProof: Sendable, Equatable {
 }
 
 /// `private_key_jwt` client authentication (RFC 7523 §3, OpenID Connect Core §9).
-public struct ClientAssertion: Sendable, Equatable {
+package struct ClientAssertion: Sendable, Equatable {
   struct Claims: Codable {
     var iss: String
     var sub: String
@@ -69,7 +69,7 @@ public struct ClientAssertion: Sendable, Equatable {
   /// - Parameters:
   ///   - audience: the token server's issuer.
   ///   - now: Unix seconds by the *server's* clock, from its `Date` header over verified TLS.
-  public static func make(
+  package static func make(
     clientID: String, audience: String, now: Int64, key: P256PrivateKey
   ) throws(CryptographyError) -> String {
     let claims = Claims(iss: clientID, sub: clientID, aud: audience, jti: Random.uuid(), iat: now, exp: now + 60)
@@ -77,19 +77,19 @@ public struct ClientAssertion: Sendable, Equatable {
   }
 
   /// The client ID in an assertion that is not verified yet, to find its key.
-  public static func claimedClientID(_ assertion: String) -> String? {
+  package static func claimedClientID(_ assertion: String) -> String? {
     guard let unverified = try? JWS.Unverified(parsing: assertion) else { return nil }
     return try? JSON.decode(Claims.self, from: unverified.untrustedPayload).sub
   }
 
-  public enum VerificationError: Error, Equatable, Sendable {
+  package enum VerificationError: Error, Equatable, Sendable {
     case invalid(String)
     /// `exp` or `iat` differ by more than ten minutes from the server's clock: the device's clock is wrong (9031).
     case clockWrong
   }
 
   /// - Returns: the assertion's `jti`; the caller must refuse a repeated one.
-  public static func verify(
+  package static func verify(
     _ assertion: String, clientID: String, audience: String, now: Int64, key: P256PublicKey
   ) throws(VerificationError) -> String {
     guard let unverified = try? JWS.Unverified(parsing: assertion),

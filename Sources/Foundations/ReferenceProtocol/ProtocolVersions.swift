@@ -7,23 +7,23 @@
 /// - Version 2 adds the announcement itself.
 ///
 /// A change that a peer can ignore, such as an optional member, needs no new version.
-public struct ProtocolVersions: Sendable, Equatable {
+package struct ProtocolVersions: Sendable, Equatable {
   /// The versions that this software supports.
-  public static let supported = ProtocolVersions(from: 1, to: 2)
+  package static let supported = ProtocolVersions(from: 1, to: 2)
   /// The versions of a peer that announces none.
-  public static let unannounced = ProtocolVersions(from: 1, to: 1)
+  package static let unannounced = ProtocolVersions(from: 1, to: 1)
   /// The header with which a device announces its versions in its registration and in each call of the device API.
-  public static let headerName = "Approval-Protocol"
+  package static let headerName = "Approval-Protocol"
 
   /// At least 1.
-  public let oldest: Int
+  package let oldest: Int
   /// At least `oldest`, at most 9999.
-  public let newest: Int
+  package let newest: Int
 
   private init(from oldest: Int, to newest: Int) { (self.oldest, self.newest) = (oldest, newest) }
 
   /// Parses `OLDEST-NEWEST`, each a number from 1 to 9999 without leading zeros.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     guard text.utf8.count <= 9 else { return nil }
     let numbers = text.split(separator: "-", omittingEmptySubsequences: false).map(Self.number)
     guard numbers.count == 2, let oldest = numbers[0], let newest = numbers[1], oldest <= newest else { return nil }
@@ -38,13 +38,13 @@ public struct ProtocolVersions: Sendable, Equatable {
   }
 
   /// The form that `init` parses.
-  public var text: String { "\(oldest)-\(newest)" }
+  package var text: String { "\(oldest)-\(newest)" }
 
   fileprivate var sentencePart: String { oldest == newest ? "version \(oldest)" : "versions \(oldest) to \(newest)" }
 }
 
 extension ProtocolVersions: Codable {
-  public init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     guard let versions = Self(try container.decode(String.self)) else {
       throw DecodingError.dataCorruptedError(in: container, debugDescription: "not OLDEST-NEWEST, from 1 to 9999")
@@ -52,29 +52,29 @@ extension ProtocolVersions: Codable {
     self = versions
   }
 
-  public func encode(to encoder: any Encoder) throws {
+  package func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(text)
   }
 }
 
 /// A device and a token server that support no common version of the device protocol.
-public struct ProtocolMismatchError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct ProtocolMismatchError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The peer whose versions are older: the one to update.
-  public enum Outdated: String, Sendable {
+  package enum Outdated: String, Sendable {
     case device = "token"
     case server = "token server"
   }
 
-  public let outdated: Outdated
+  package let outdated: Outdated
   /// A sentence with the versions of both and the peer to update.
-  public let description: String
+  package let description: String
 
   /// - Parameters:
   ///   - device: the versions of the device; nil if it announces none.
   ///   - server: the versions of the server; nil if it announces none.
   /// - Returns: nil if both support one version.
-  public init?(device: ProtocolVersions?, server: ProtocolVersions?) {
+  package init?(device: ProtocolVersions?, server: ProtocolVersions?) {
     let (device, server) = (device ?? .unannounced, server ?? .unannounced)
     guard device.newest < server.oldest || server.newest < device.oldest else { return nil }
     outdated = device.newest < server.oldest ? .device : .server

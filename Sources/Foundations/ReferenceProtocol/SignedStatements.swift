@@ -5,21 +5,21 @@
 
 /// The signed result of an answer, bound to that answer. `RequestStatus.sealedReceipt` contains it in Base64 if the
 /// request has `signed_receipt`: a device then accepts no other confirmation.
-public struct ApprovalReceipt: Codable, Sendable, Equatable {
-  public enum Kind: String, Codable, Sendable { case receipt }
+package struct ApprovalReceipt: Codable, Sendable, Equatable {
+  package enum Kind: String, Codable, Sendable { case receipt }
 
-  public var v: Int
-  public var kind: Kind
-  public var iss: String
-  public var clientID: String
-  public var profileID: String
-  public var transactionID: String
-  public var state: RequestState
+  package var v: Int
+  package var kind: Kind
+  package var iss: String
+  package var clientID: String
+  package var profileID: String
+  package var transactionID: String
+  package var state: RequestState
   /// The value of `RequestStatus.receipt`.
-  public var receipt: String
-  public var idempotencyKey: String
+  package var receipt: String
+  package var idempotencyKey: String
   /// Base64url of SHA-256 over the body of the answer or denial, as it was sent.
-  public var answerSHA256: String
+  package var answerSHA256: String
 
   enum CodingKeys: String, CodingKey {
     case v, kind, iss, state, receipt
@@ -30,7 +30,7 @@ public struct ApprovalReceipt: Codable, Sendable, Equatable {
     case answerSHA256 = "answer_sha256"
   }
 
-  public init(
+  package init(
     iss: String, clientID: String, profileID: String, transactionID: String, state: RequestState, receipt: String,
     idempotencyKey: String, answerSHA256: String
   ) {
@@ -54,34 +54,34 @@ public struct ApprovalReceipt: Codable, Sendable, Equatable {
 /// A device that can decrypt a notice wipes the subject of the notice at once. A proxy can forge 9002, 9003, 9020 and
 /// 9021 without a notice: they stop the account. The account is wiped, or loses its keys, only when a second query gets
 /// the same response, over a new TLS connection, with a new access token and at least a minute later.
-public struct RevocationNotice: Codable, Sendable, Equatable {
-  public enum Kind: String, Codable, Sendable { case revocation }
+package struct RevocationNotice: Codable, Sendable, Equatable {
+  package enum Kind: String, Codable, Sendable { case revocation }
   /// The subject of the removal: the keys or the push enrollment of the profile (`keys`), the profile (`user`), or the
   /// device with all its profiles (`device`).
-  public enum Scope: String, Codable, Sendable { case keys, user, device }
+  package enum Scope: String, Codable, Sendable { case keys, user, device }
 
   /// The lowest layer of the enrollment that is lost. Each layer needs those before it: the profile with its PIN, the
   /// keys of mobile authentication, push.
-  public enum Layer: String, Codable, Sendable {
+  package enum Layer: String, Codable, Sendable {
     case mobileAuth = "mobile-auth"
     case push
     /// A layer of a newer server.
     case other
 
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
       self = Self(rawValue: try decoder.singleValueContainer().decode(String.self)) ?? .other
     }
   }
 
-  public var v: Int
-  public var kind: Kind
-  public var iss: String
-  public var clientID: String
-  public var profileID: String
-  public var scope: Scope
+  package var v: Int
+  package var kind: Kind
+  package var iss: String
+  package var clientID: String
+  package var profileID: String
+  package var scope: Scope
   /// With `keys`: what is lost; nil from an earlier server. With `push` the device keeps its keys, and can enroll for
   /// push again; with `mobile-auth` it keeps its PIN, and can exchange keys again.
-  public var layer: Layer?
+  package var layer: Layer?
 
   enum CodingKeys: String, CodingKey {
     case v, kind, iss, scope, layer
@@ -89,7 +89,7 @@ public struct RevocationNotice: Codable, Sendable, Equatable {
     case profileID = "profile_id"
   }
 
-  public init(iss: String, clientID: String, profileID: String, scope: Scope, layer: Layer? = nil) {
+  package init(iss: String, clientID: String, profileID: String, scope: Scope, layer: Layer? = nil) {
     v = 1
     kind = .revocation
     self.iss = iss

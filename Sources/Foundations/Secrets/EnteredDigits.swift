@@ -2,25 +2,25 @@
 /// The digits of one completed entry: 1 to `PIN.longest` ASCII digits in locked memory, zeroed when the last reference
 /// is released. Whether they are a PIN or, for example, a number that the portal displays, is known only to the code
 /// that asked for them. The number of digits is not secret.
-public struct EnteredDigits: Sendable, Equatable {
+package struct EnteredDigits: Sendable, Equatable {
   /// One byte per digit, ASCII.
-  public let bytes: SecretBytes
+  package let bytes: SecretBytes
 
   /// - Parameter bytes: ASCII digits. The keypad guarantees this; a check here would branch on each digit.
-  public init(_ bytes: SecretBytes) {
+  package init(_ bytes: SecretBytes) {
     precondition((1...PIN.longest).contains(bytes.count), "an entry of \(bytes.count) digits")
     self.bytes = bytes
   }
 
-  public var count: Int { bytes.count }
+  package var count: Int { bytes.count }
 
   /// Runs in a time that depends only on the lengths.
-  public static func == (one: EnteredDigits, other: EnteredDigits) -> Bool {
+  package static func == (one: EnteredDigits, other: EnteredDigits) -> Bool {
     SecretBytes.constantTimeEqual(one.bytes, other.bytes)
   }
 }
 
 extension PIN {
   /// The entry as a PIN, where one was asked for. Shares the memory of the digits.
-  public init(_ entry: EnteredDigits) { self.init(digits: entry.bytes) }
+  package init(_ entry: EnteredDigits) { self.init(digits: entry.bytes) }
 }

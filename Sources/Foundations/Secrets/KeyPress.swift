@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// One press of a key. Not secret, except for the value of a digit: an observer can distinguish a digit from Enter, and
 /// the panel must.
-public enum KeyPress: Sendable, Equatable {
+package enum KeyPress: Sendable, Equatable {
   case digit(TypedDigit)
   case enter
   /// Deletes the last digit.
@@ -15,29 +15,29 @@ public enum KeyPress: Sendable, Equatable {
 
 /// One digit as typed: ASCII, in a locked page of its own, so that an event which carries it can be queued, dropped or
 /// ignored. Zeroed when the last reference is released.
-public struct TypedDigit: Sendable, Equatable {
+package struct TypedDigit: Sendable, Equatable {
   let byte: SecretBytes
 
   /// - Parameter ascii: a digit. The keypad guarantees this; a check here would branch on it.
-  public init(_ ascii: UInt8) {
+  package init(_ ascii: UInt8) {
     byte = SecretBytes(count: 1) { (target: UnsafeMutableRawBufferPointer) in target[0] = ascii }
   }
 
   /// Gives access to the one byte. A copy that the closure makes is no longer protected by this type.
-  public func withExposedSecret<Result, Failure: Error>(
+  package func withExposedSecret<Result, Failure: Error>(
     _ body: (UInt8) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try byte.withExposedSecret { (bytes) throws(Failure) in try body(bytes[0]) }
   }
 
   /// Runs in constant time.
-  public static func == (one: TypedDigit, other: TypedDigit) -> Bool {
+  package static func == (one: TypedDigit, other: TypedDigit) -> Bool {
     SecretBytes.constantTimeEqual(one.byte, other.byte)
   }
 }
 
 /// Receives the keys of a keypad.
-public protocol KeySink: Sendable {
+package protocol KeySink: Sendable {
   func press(_ key: KeyPress)
   /// The keypad was unplugged or fails.
   func keypadIsUnavailable(_ why: String)

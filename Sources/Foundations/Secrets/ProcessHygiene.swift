@@ -6,18 +6,18 @@ import Glibc
 /// contained a refresh token. Call once at start.
 /// - Returns: whether the allocator supports it.
 @discardableResult
-public func overwriteFreedMemory() -> Bool { approval_linux_overwrite_freed_memory() == 1 }
+package func overwriteFreedMemory() -> Bool { approval_linux_overwrite_freed_memory() == 1 }
 
 /// Disables core dumps and debuggers of the same user, which could expose secrets. Call once at start.
 /// - Returns: whether the kernel accepted both settings.
 @discardableResult
-public func forbidMemoryDumps() -> Bool {
+package func forbidMemoryDumps() -> Bool {
   approval_linux_forbid_dumps() == 0
 }
 
 /// Disables the crash reporter of the Swift runtime, which writes registers and memory to standard error and so to the
 /// journal. The runtime installs signal handlers at start, unless `SWIFT_BACKTRACE` in the environment disables them;
 /// this function restores the default handlers. Call before everything else.
-public func forbidCrashReports() {
+package func forbidCrashReports() {
   for number in [SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV] { signal(number, SIG_DFL) }
 }

@@ -5,14 +5,14 @@ import Glibc
 
 /// A mutable buffer for secrets, such as typed digits: locked in memory, excluded from core dumps, initially zero,
 /// zeroed by `wipe` and at the end of its lifetime. `SecretBytes` is the immutable counterpart.
-public struct SecretBuffer: ~Copyable, @unchecked Sendable {
+package struct SecretBuffer: ~Copyable, @unchecked Sendable {
   /// Number of bytes. Not secret.
-  public let count: Int
+  package let count: Int
   /// Owned. The number of whole pages that `count` bytes need, at least one.
   private let pages: UnsafeMutableRawBufferPointer
 
   /// Locking is best effort. A board with a small `RLIMIT_MEMLOCK` still works, and `doctor` reports it.
-  public init(count: Int) {
+  package init(count: Int) {
     self.count = count
     let length = max(1, (count + pageSize - 1) / pageSize) * pageSize
     // Uses separate pages: mlock and madvise work on whole pages, and unlocking must not unlock other data.
@@ -30,21 +30,21 @@ public struct SecretBuffer: ~Copyable, @unchecked Sendable {
   }
 
   /// Gives read access. Bytes that the closure copies are no longer protected by this type.
-  public borrowing func withBytes<Result, Failure: Error>(
+  package borrowing func withBytes<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try body(UnsafeRawBufferPointer(rebasing: pages[..<count]))
   }
 
   /// Gives write access; otherwise as `withBytes`.
-  public mutating func withMutableBytes<Result, Failure: Error>(
+  package mutating func withMutableBytes<Result, Failure: Error>(
     _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try body(UnsafeMutableRawBufferPointer(rebasing: pages[..<count]))
   }
 
   /// Sets all bytes to zero.
-  public mutating func wipe() { OPENSSL_cleanse(pages.baseAddress, count) }
+  package mutating func wipe() { OPENSSL_cleanse(pages.baseAddress, count) }
 }
 
 private let pageSize = Int(sysconf(Int32(_SC_PAGESIZE)))

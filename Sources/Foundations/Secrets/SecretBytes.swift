@@ -3,15 +3,15 @@ import COpenSSL
 
 /// Immutable secret bytes: locked in memory, excluded from core dumps, zeroed when the last reference is released,
 /// compared in constant time. They have no description and are accessible only through `withExposedSecret`.
-public final class SecretBytes: Sendable {
+package final class SecretBytes: Sendable {
   /// Written only during `init`.
   private let buffer: SecretBuffer
 
   /// Number of bytes. Not secret.
-  public var count: Int { buffer.count }
+  package var count: Int { buffer.count }
 
   /// Creates `count` secret bytes and lets `fill` write them in place. They are zeroed if `fill` throws.
-  public init<Failure: Error>(
+  package init<Failure: Error>(
     count: Int, filledBy fill: (UnsafeMutableRawBufferPointer) throws(Failure) -> Void
   ) throws(Failure) {
     var buffer = SecretBuffer(count: count)
@@ -20,19 +20,19 @@ public final class SecretBytes: Sendable {
   }
 
   /// Copies bytes that are already in ordinary memory. The caller must zero its own copy.
-  public convenience init(copying bytes: some Collection<UInt8>) {
+  package convenience init(copying bytes: some Collection<UInt8>) {
     self.init(count: bytes.count) { (target: UnsafeMutableRawBufferPointer) in target.copyBytes(from: bytes) }
   }
 
   /// The only access to the bytes. Bytes that the closure copies are no longer protected by this type.
-  public func withExposedSecret<Result, Failure: Error>(
+  package func withExposedSecret<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try buffer.withBytes(body)
   }
 
   /// Whether lengths and bytes are equal. The time depends only on the length.
-  public static func constantTimeEqual(_ one: SecretBytes, _ other: SecretBytes) -> Bool {
+  package static func constantTimeEqual(_ one: SecretBytes, _ other: SecretBytes) -> Bool {
     one.count == other.count
       && one.buffer.withBytes { one in
         other.buffer.withBytes { other in CRYPTO_memcmp(one.baseAddress, other.baseAddress, one.count) == 0 }
@@ -41,6 +41,6 @@ public final class SecretBytes: Sendable {
 }
 
 /// Zeroes ordinary memory that held a secret temporarily, such as a buffer of a C library or a decoded string.
-public func cleanse(_ bytes: inout [UInt8]) {
+package func cleanse(_ bytes: inout [UInt8]) {
   bytes.withUnsafeMutableBytes { OPENSSL_cleanse($0.baseAddress, $0.count) }
 }

@@ -3,28 +3,28 @@
 /// The fields of a stored record, by tag. The encoding is two bytes that no former encoding begins with, the version,
 /// and for each field, in ascending order of tags, the tag (2 bytes), the length (4 bytes) and the value; numbers are
 /// big endian. Fields with unknown tags are kept. No value is copied to ordinary memory.
-public struct SecretFields: Sendable {
+package struct SecretFields: Sendable {
   /// The maximum number of fields.
-  public static let maximumCount = 64
+  package static let maximumCount = 64
   /// The maximum length of a value in bytes. Responses of servers are shorter.
-  public static let maximumLength = 1 << 24
+  package static let maximumLength = 1 << 24
 
   private static let header: [UInt8] = [0xA7, 0x46, 1]
   private static let fieldHeaderCount = 6
 
   private var values: [UInt16: SecretBytes] = [:]
 
-  public init() {}
+  package init() {}
 
   /// Decodes a record.
   /// - Returns: nil for bytes that are not this encoding in this version, and beyond the maximums.
-  public init?(encoded: SecretBytes) {
+  package init?(encoded: SecretBytes) {
     guard let values = encoded.withExposedSecret(Self.values(in:)) else { return nil }
     self.values = values
   }
 
   /// Whether the bytes begin like this encoding, of any version.
-  public static func isEncoding(_ bytes: SecretBytes) -> Bool {
+  package static func isEncoding(_ bytes: SecretBytes) -> Bool {
     bytes.withExposedSecret { $0.starts(with: header.prefix(2)) }
   }
 
@@ -50,7 +50,7 @@ public struct SecretFields: Sendable {
   /// The record. More than `maximumCount` fields are encoded but not decoded: a record of `maximumCount` unknown fields
   /// must not end the process when a known field is added.
   /// - Precondition: each value has at most `maximumLength` bytes.
-  public var encoded: SecretBytes {
+  package var encoded: SecretBytes {
     precondition(values.values.allSatisfy { $0.count <= Self.maximumLength })
     let fields = values.sorted { $0.key < $1.key }
     let count = fields.reduce(Self.header.count) { $0 + Self.fieldHeaderCount + $1.value.count }
@@ -70,7 +70,7 @@ public struct SecretFields: Sendable {
   }
 
   /// The value of a field; nil if there is none. An empty value differs from none.
-  public subscript<Tag: RawRepresentable<UInt16>>(tag: Tag) -> SecretBytes? {
+  package subscript<Tag: RawRepresentable<UInt16>>(tag: Tag) -> SecretBytes? {
     get { values[tag.rawValue] }
     set { values[tag.rawValue] = newValue }
   }
@@ -79,20 +79,20 @@ public struct SecretFields: Sendable {
 /// Fields that are not secret themselves.
 extension SecretFields {
   /// The text of a field; nil also if it is not UTF-8.
-  public func text<Tag: RawRepresentable<UInt16>>(_ tag: Tag) -> String? {
+  package func text<Tag: RawRepresentable<UInt16>>(_ tag: Tag) -> String? {
     self[tag].flatMap { $0.withExposedSecret { String(validating: $0, as: UTF8.self) } }
   }
 
-  public mutating func set<Tag: RawRepresentable<UInt16>>(_ tag: Tag, text: String?) {
+  package mutating func set<Tag: RawRepresentable<UInt16>>(_ tag: Tag, text: String?) {
     self[tag] = text.map { SecretBytes(copying: Array($0.utf8)) }
   }
 
   /// The decimal number of a field; nil also if it is not one.
-  public func number<Number: FixedWidthInteger, Tag: RawRepresentable<UInt16>>(_ tag: Tag) -> Number? {
+  package func number<Number: FixedWidthInteger, Tag: RawRepresentable<UInt16>>(_ tag: Tag) -> Number? {
     text(tag).flatMap { Number($0) }
   }
 
-  public mutating func set<Tag: RawRepresentable<UInt16>>(_ tag: Tag, number: (some FixedWidthInteger)?) {
+  package mutating func set<Tag: RawRepresentable<UInt16>>(_ tag: Tag, number: (some FixedWidthInteger)?) {
     set(tag, text: number.map { String($0) })
   }
 }

@@ -2,7 +2,7 @@
 /// An encoding of several secrets as one, so that a record with many fields is sealed, stored and replaced as a whole.
 /// Each part follows its length in four bytes, big endian. No part is copied to ordinary memory.
 extension SecretBytes {
-  public static func joining(_ parts: [SecretBytes]) -> SecretBytes {
+  package static func joining(_ parts: [SecretBytes]) -> SecretBytes {
     SecretBytes(count: parts.reduce(0) { $0 + 4 + $1.count }) { (target: UnsafeMutableRawBufferPointer) in
       var offset = 0
       for part in parts {
@@ -17,7 +17,7 @@ extension SecretBytes {
   }
 
   /// Splits an encoding of `joining` into its parts; nil if the bytes are not such an encoding.
-  public func parts() -> [SecretBytes]? {
+  package func parts() -> [SecretBytes]? {
     withExposedSecret { bytes in
       var parts: [SecretBytes] = []
       var rest = bytes[...]
@@ -37,15 +37,15 @@ extension SecretBytes {
 
 /// Texts that are not secret themselves, in the same encoding.
 extension SecretBytes {
-  public static func joining(_ texts: [String]) -> SecretBytes {
+  package static func joining(_ texts: [String]) -> SecretBytes {
     joining(texts.map { SecretBytes(copying: Array($0.utf8)) })
   }
 
   /// The texts of `joining`; nil if the bytes are not such an encoding. Invalid UTF-8 is replaced.
-  public func texts() -> [String]? {
+  package func texts() -> [String]? {
     parts()?.map(\.publicText)
   }
 
   /// The text of bytes that are not secret but stored beside secrets. Invalid UTF-8 is replaced.
-  public var publicText: String { withExposedSecret { String(decoding: $0, as: UTF8.self) } }
+  package var publicText: String { withExposedSecret { String(decoding: $0, as: UTF8.self) } }
 }

@@ -5,7 +5,7 @@ extension TOMLSyntax {
   /// Parses a configuration.
   /// - Throws: the first error, with its line and column: a text outside of the accepted subset of TOML, a key that is
   ///   defined twice, a number beyond 64 bits.
-  public static func parse(_ text: String) throws(ParseError) -> [String: TOMLValue] {
+  package static func parse(_ text: String) throws(ParseError) -> [String: TOMLValue] {
     try check(text)
     let builder = TreeBuilder()
     var error = approval_toml_error()

@@ -2,22 +2,22 @@
 /// Reads configurations: the subset of TOML 1.0 that they need, without floating-point numbers, dates and times. The
 /// text is checked before the library toml++ parses it: for some invalid texts the library ends the process instead of
 /// reporting an error, and its memory and stack must be bounded.
-public enum TOMLSyntax {
+package enum TOMLSyntax {
   /// The maximum size of a text in bytes.
-  public static let largest = 1 << 18
+  package static let largest = 1 << 18
   /// The maximum number of keys, the names of tables included.
-  public static let mostKeys = 4096
+  package static let mostKeys = 4096
   /// The maximum number of tables and arrays that are inside of each other. An array of tables counts once.
-  public static let deepest = 32
+  package static let deepest = 32
 
-  public struct ParseError: Error, Equatable, Sendable, CustomStringConvertible {
+  package struct ParseError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The line number, from 1.
-    public let line: Int
+    package let line: Int
     /// The number of the character in its line, from 1.
-    public let column: Int
-    public let what: String
+    package let column: Int
+    package let what: String
 
-    public var description: String { "line \(line), column \(column): \(what)" }
+    package var description: String { "line \(line), column \(column): \(what)" }
   }
 
   /// - Throws: the first error.

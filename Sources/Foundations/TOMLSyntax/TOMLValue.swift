@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A value of a configuration.
-public enum TOMLValue: Sendable, Equatable {
+package enum TOMLValue: Sendable, Equatable {
   case string(String)
   case integer(Int)
   case boolean(Bool)

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Keys that may be missing: nil then.
 extension TableReader {
-  public mutating func optionalNumber(_ key: String) throws(TableError) -> Int? {
+  package mutating func optionalNumber(_ key: String) throws(TableError) -> Int? {
     guard let value = value(key) else { return nil }
     guard let number = value.integer else { throw refusal(key, "must be a whole number") }
     return number
   }
 
-  public mutating func optionalFlag(_ key: String) throws(TableError) -> Bool? {
+  package mutating func optionalFlag(_ key: String) throws(TableError) -> Bool? {
     guard let value = value(key) else { return nil }
     guard let flag = value.boolean else { throw refusal(key, "must be true or false") }
     return flag
   }
 
   /// An array of strings, which may be empty.
-  public mutating func optionalTexts(_ key: String) throws(TableError) -> [String]? {
+  package mutating func optionalTexts(_ key: String) throws(TableError) -> [String]? {
     guard let value = value(key) else { return nil }
     let texts = value.array.map { $0.compactMap(\.string) }
     guard let texts, texts.count == value.array?.count else {
@@ -24,7 +24,7 @@ extension TableReader {
   }
 
   /// A table of strings, whose keys are not known in advance.
-  public mutating func optionalTextTable(_ key: String) throws(TableError) -> [String: String]? {
+  package mutating func optionalTextTable(_ key: String) throws(TableError) -> [String: String]? {
     guard let value = value(key) else { return nil }
     let texts = value.table.map { $0.compactMapValues(\.string) }
     guard let texts, texts.count == value.table?.count else {
@@ -34,7 +34,7 @@ extension TableReader {
   }
 
   /// What `read` makes of a table that has no unknown keys.
-  public mutating func optionalTable<Contents>(
+  package mutating func optionalTable<Contents>(
     _ key: String, _ read: (inout TableReader) throws(TableError) -> Contents
   ) throws(TableError) -> Contents? {
     guard has(key) else { return nil }
@@ -45,7 +45,7 @@ extension TableReader {
   }
 
   /// What `read` makes of each table of an array; none of them has unknown keys.
-  public mutating func optionalTables<Contents>(
+  package mutating func optionalTables<Contents>(
     _ key: String, _ read: (inout TableReader) throws(TableError) -> Contents
   ) throws(TableError) -> [Contents]? {
     guard let value = value(key) else { return nil }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Reads a TOML table key by key and rejects unknown keys, so that a misspelled key is an error.
-public struct TableReader {
+package struct TableReader {
   /// The error, with the path of the key.
-  public struct TableError: Error, Equatable, Sendable {
-    public let why: String
-    public init(why: String) { self.why = why }
+  package struct TableError: Error, Equatable, Sendable {
+    package let why: String
+    package init(why: String) { self.why = why }
   }
 
   let table: [String: TOMLValue]
   let path: String
   private(set) var known: Set<String> = []
 
-  public init(_ table: [String: TOMLValue]) {
+  package init(_ table: [String: TOMLValue]) {
     self.init(table, path: "")
   }
 
@@ -26,19 +26,19 @@ public struct TableReader {
     return table[key]
   }
 
-  public mutating func text(_ key: String) throws(TableError) -> String {
+  package mutating func text(_ key: String) throws(TableError) -> String {
     guard let text = try optionalText(key) else { throw missing(key) }
     return text
   }
 
-  public mutating func optionalText(_ key: String) throws(TableError) -> String? {
+  package mutating func optionalText(_ key: String) throws(TableError) -> String? {
     guard let value = value(key) else { return nil }
     guard let text = value.string else { throw TableError(why: "\"\(path)\(key)\" must be a string in quotes") }
     return text
   }
 
   /// An array of strings with at least one element.
-  public mutating func texts(_ key: String) throws(TableError) -> [String] {
+  package mutating func texts(_ key: String) throws(TableError) -> [String] {
     guard let value = value(key) else { throw missing(key) }
     let texts = value.array.map { array in array.compactMap(\.string) } ?? []
     guard !texts.isEmpty, texts.count == value.array?.count else {
@@ -47,7 +47,7 @@ public struct TableReader {
     return texts
   }
 
-  public mutating func number(_ key: String, _ bounds: ClosedRange<Int>) throws(TableError) -> Int {
+  package mutating func number(_ key: String, _ bounds: ClosedRange<Int>) throws(TableError) -> Int {
     guard let value = value(key) else { throw missing(key) }
     guard let number = value.integer, bounds.contains(number) else {
       throw TableError(
@@ -56,13 +56,13 @@ public struct TableReader {
     return number
   }
 
-  public mutating func flag(_ key: String, default fallback: Bool) throws(TableError) -> Bool {
+  package mutating func flag(_ key: String, default fallback: Bool) throws(TableError) -> Bool {
     guard let value = value(key) else { return fallback }
     guard let flag = value.boolean else { throw TableError(why: "\"\(path)\(key)\" must be true or false") }
     return flag
   }
 
-  public mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(
+  package mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(
     _ key: String, of type: Choice.Type, default fallback: Choice? = nil
   ) throws(TableError) -> Choice {
     guard let text = try optionalText(key) else {
@@ -78,7 +78,7 @@ public struct TableReader {
 
   /// Reads a duration in milliseconds, or in seconds if the key ends in `_s`. `duration` is unchanged if the key is
   /// missing.
-  public mutating func duration(
+  package mutating func duration(
     _ key: String, _ bounds: ClosedRange<Int>, _ duration: inout Duration
   ) throws(TableError) {
     guard let value = value(key) else { return }
@@ -92,25 +92,25 @@ public struct TableReader {
   }
 
   /// An error for a well-formed value that is not acceptable.
-  public func refusal(_ key: String, _ why: String) -> TableError { TableError(why: "\"\(path)\(key)\" \(why)") }
+  package func refusal(_ key: String, _ why: String) -> TableError { TableError(why: "\"\(path)\(key)\" \(why)") }
 
   /// Whether the table has the key.
-  public mutating func has(_ key: String) -> Bool { value(key) != nil }
+  package mutating func has(_ key: String) -> Bool { value(key) != nil }
 
   /// The table under `key`; an empty one if the key is missing.
-  public mutating func table(_ key: String) throws(TableError) -> TableReader {
+  package mutating func table(_ key: String) throws(TableError) -> TableReader {
     guard let value = value(key) else { return TableReader([:], path: "\(path)\(key).") }
     guard let inner = value.table else { throw TableError(why: "\"\(path)\(key)\" must be a table") }
     return TableReader(inner, path: "\(path)\(key).")
   }
 
   /// - Throws: if the table has a key by its name of an earlier version.
-  public func checkRenamed(_ former: String, to key: String) throws(TableError) {
+  package func checkRenamed(_ former: String, to key: String) throws(TableError) {
     guard table[former] == nil else { throw refusal(former, "is now called \"\(path)\(key)\"") }
   }
 
   /// - Throws: if the table has a key that was never read.
-  public func finish() throws(TableError) {
+  package func finish() throws(TableError) {
     for key in table.keys.sorted() where !known.contains(key) {
       let nearest = known.min { ($0.distance(to: key), $0) < ($1.distance(to: key), $1) }
       let hint = nearest.map { "nearest is \"\(path)\($0)\"; " } ?? ""

@@ -2,13 +2,13 @@
 import Glibc
 
 /// Finds board profiles by name or by file.
-public enum BoardCatalog {
-  public enum CatalogError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum BoardCatalog {
+  package enum CatalogError: Error, Equatable, Sendable, CustomStringConvertible {
     case unknown(String, searched: [String])
     case unreadable(String)
     case invalid(BoardProfile.ProfileError)
 
-    public var description: String {
+    package var description: String {
       switch self {
       case .unknown(let name, let searched):
         "no board \"\(name)\"; looked in \(searched.joined(separator: ", ")). `approval-token board list` shows all"
@@ -19,7 +19,7 @@ public enum BoardCatalog {
   }
 
   /// - Parameter nameOrFile: the name of a folder on the search path, or a path (contains `/` or ends in `.toml`).
-  public static func profile(_ nameOrFile: String) throws(CatalogError) -> BoardProfile {
+  package static func profile(_ nameOrFile: String) throws(CatalogError) -> BoardProfile {
     if nameOrFile.contains("/") || nameOrFile.hasSuffix(".toml") { return try read(nameOrFile) }
     for folder in searchPath {
       let file = "\(folder)/\(nameOrFile)/board.toml"
@@ -30,7 +30,7 @@ public enum BoardCatalog {
 
   /// All profiles on the search path, sorted by name. If a name occurs several times, the first folder of the search
   /// path applies.
-  public static func all() -> [(file: String, profile: Result<BoardProfile, CatalogError>)] {
+  package static func all() -> [(file: String, profile: Result<BoardProfile, CatalogError>)] {
     var found: [String: String] = [:]
     for folder in searchPath {
       guard let directory = opendir(folder) else { continue }

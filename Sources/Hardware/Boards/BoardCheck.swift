@@ -6,12 +6,12 @@ import USBKeypad
 
 /// Tests the hardware that a profile configures: opens each line and device and lights each LED in turn. Restores
 /// everything afterwards.
-public struct BoardCheck: Sendable {
-  public struct CheckResult: Sendable, Equatable {
-    public let subject: String
-    public let text: String
+package struct BoardCheck: Sendable {
+  package struct CheckResult: Sendable, Equatable {
+    package let subject: String
+    package let text: String
     /// What to do about it; nil if there is no fault.
-    public let next: String?
+    package let next: String?
   }
 
   /// How long an LED is lit or the buzzer sounds, long enough for the user to notice.
@@ -24,19 +24,20 @@ public struct BoardCheck: Sendable {
   private func notify(_ finding: CheckResult) { findings.yield(finding) }
 
   /// Runs the check and yields each finding as soon as it is known.
-  public static func findings(of profile: BoardProfile) -> AsyncStream<CheckResult> {
+  /// - Parameter nodes: the directory of device nodes in which those that map registers are looked for.
+  package static func findings(of profile: BoardProfile, nodes: String = "/dev") -> AsyncStream<CheckResult> {
     AsyncStream { continuation in
       Task {
-        await BoardCheck(findings: continuation).run(profile)
+        await BoardCheck(findings: continuation).run(profile, nodes)
         continuation.finish()
       }
     }
   }
 
-  private func run(_ profile: BoardProfile) async {
+  private func run(_ profile: BoardProfile, _ nodes: String) async {
     if let lines = profile.lines {
       await check(lines, profile.colors)
-      for node in RegisterNodes.open() {
+      for node in RegisterNodes.open(in: nodes) {
         notify(
           CheckResult(
             subject: "registers", text: "\(node) is not restricted to root: other users can simulate presses",

@@ -3,29 +3,29 @@ import GPIO
 import USBKeypad
 
 /// The hardware on this machine that a board profile could use. Opens no line and no keypad.
-public struct BoardProbe: Encodable, Sendable {
-  public struct Chip: Encodable, Sendable {
-    public let path: String
-    public let label: String
-    public let lines: [Line]
+package struct BoardProbe: Encodable, Sendable {
+  package struct Chip: Encodable, Sendable {
+    package let path: String
+    package let label: String
+    package let lines: [Line]
   }
 
-  public struct Line: Encodable, Sendable {
-    public let line: Int
-    public let name: String?
+  package struct Line: Encodable, Sendable {
+    package let line: Int
+    package let name: String?
     /// The consumer: the name of the program or driver that has requested the line.
-    public let user: String?
-    public let output: Bool
+    package let user: String?
+    package let output: Bool
   }
 
-  public struct Keypad: Encodable, Sendable {
-    public let device: String
-    public let port: String
-    public let path: String
+  package struct Keypad: Encodable, Sendable {
+    package let device: String
+    package let port: String
+    package let path: String
     /// Whether the device can be used as the keypad.
-    public let bootKeyboard: Bool
+    package let bootKeyboard: Bool
     /// The number of HID interfaces. All of them would be claimed.
-    public let interfaces: Int
+    package let interfaces: Int
 
     enum CodingKeys: String, CodingKey {
       case device, port, path
@@ -34,17 +34,17 @@ public struct BoardProbe: Encodable, Sendable {
     }
   }
 
-  public let chips: [Chip]
+  package let chips: [Chip]
   /// All devices with an HID interface.
-  public let keypads: [Keypad]
+  package let keypads: [Keypad]
   /// Devices that could not be examined, with the error and the remedy.
-  public let obstacles: [String]
+  package let obstacles: [String]
   /// The name of the known board that has such a chip.
-  public let board: String?
+  package let board: String?
   /// A proposed profile, as TOML.
-  public let profile: String?
+  package let profile: String?
 
-  public static func look() -> BoardProbe {
+  package static func look() -> BoardProbe {
     var obstacles: [String] = []
     var chips: [ChipDescription] = []
     for result in describeChips() {
@@ -63,7 +63,7 @@ public struct BoardProbe: Encodable, Sendable {
   }
 
   /// A description for the operator, one element per line.
-  public var lines: [String] {
+  package var lines: [String] {
     var text: [String] = []
     for chip in chips {
       text.append("chip    \(chip.path)  label \"\(chip.label)\", \(chip.lines.count) lines")

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-public import FrontPanel
+package import FrontPanel
 import TOMLSyntax
 
 /// A board profile, read from its `board.toml`. Every key is documented in `boards/README.md`.
-public struct BoardProfile: Sendable, Equatable {
-  public enum Kind: String, Sendable, CaseIterable {
+package struct BoardProfile: Sendable, Equatable {
+  package enum Kind: String, Sendable, CaseIterable {
     /// A button and LED in memory, operated through the control socket. Commands and logs state that the board is
     /// simulated.
     case simulated
@@ -12,24 +12,24 @@ public struct BoardProfile: Sendable, Equatable {
     case gpio
   }
 
-  public enum Colors: String, Sendable, CaseIterable { case mono, rgb }
+  package enum Colors: String, Sendable, CaseIterable { case mono, rgb }
 
   /// The keypad and its settings.
-  public struct Keypad: Sendable, Equatable {
-    public enum Kind: String, Sendable, CaseIterable {
+  package struct Keypad: Sendable, Equatable {
+    package enum Kind: String, Sendable, CaseIterable {
       /// Keys in memory, operated through the control socket.
       case simulated
       /// A boot keyboard on USB.
       case usb
     }
 
-    public var kind: Kind
+    package var kind: Kind
     /// Nil for a simulated keypad.
-    public var usb: USB?
-    public var entry = EntrySettings()
+    package var usb: USB?
+    package var entry = EntrySettings()
     /// The cost of key derivation from a PIN on this board: the binary logarithm of scrypt's N. 15 takes 32 MiB. It
     /// applies to PINs that are set from now on; each stored record contains its own parameters.
-    public var scryptLog2N = 15
+    package var scryptLog2N = 15
 
     init(reading reader: inout TableReader) throws(TableReader.TableError) {
       kind = try reader.choice("kind", of: Kind.self)
@@ -41,31 +41,31 @@ public struct BoardProfile: Sendable, Equatable {
     }
   }
 
-  public var name: String
-  public var description: String
-  public var kind: Kind
-  public var colors: Colors
+  package var name: String
+  package var description: String
+  package var kind: Kind
+  package var colors: Colors
   /// Nil on a simulated board.
-  public var lines: Lines?
-  public var timing: GestureTiming
+  package var lines: Lines?
+  package var timing: GestureTiming
   /// Nil if the board has no keypad.
-  public var keypad: Keypad?
+  package var keypad: Keypad?
 
   /// Whether the board has a keypad, so that the user can enter a PIN.
-  public var hasKeypad: Bool { keypad != nil }
+  package var hasKeypad: Bool { keypad != nil }
 
   /// The error of an invalid profile, with the file's name.
-  public struct ProfileError: Error, Equatable, Sendable, CustomStringConvertible {
-    public let file: String
-    public let why: String
+  package struct ProfileError: Error, Equatable, Sendable, CustomStringConvertible {
+    package let file: String
+    package let why: String
 
-    public var description: String { "\(file): \(why)" }
+    package var description: String { "\(file): \(why)" }
   }
 
   /// - Parameters:
   ///   - toml: the text of the profile.
   ///   - file: the file's name, for errors.
-  public init(parsing toml: String, file: String) throws(ProfileError) {
+  package init(parsing toml: String, file: String) throws(ProfileError) {
     let table: [String: TOMLValue]
     do { table = try TOMLSyntax.parse(toml) } catch { throw ProfileError(file: file, why: "not TOML: \(error)") }
     do throws(TableReader.TableError) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-public import GPIO
-public import USBKeypad
+package import GPIO
+package import USBKeypad
 
 /// A proposed profile for the hardware found on a machine. Pure. The wiring of a line cannot be detected. For the chip
 /// of a known board, that board's wiring is proposed. Otherwise lines are chosen by their names, and the rest are
 /// suggestions for new wiring.
-public struct BoardProposal: Sendable, Equatable {
+package struct BoardProposal: Sendable, Equatable {
   /// The name of the known board with such a chip; nil if there is none or several.
-  public let board: String?
+  package let board: String?
   /// The text of the profile; nil if no chip has enough free lines.
-  public let toml: String?
+  package let toml: String?
 
   /// - Parameter known: the profiles of kind `gpio`, the most likely first.
-  public init(chips: [ChipDescription], keypads: [KeypadDescription], known: [BoardProfile]) {
+  package init(chips: [ChipDescription], keypads: [KeypadDescription], known: [BoardProfile]) {
     let keypad = Self.table(for: keypads)
     for chip in chips {
       let alike = known.filter { $0.lines?.chips.contains(chip.label) == true }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-public import FrontPanel
+package import FrontPanel
 import GPIO
-public import MobileAuth
+package import MobileAuth
 import Secrets
 import Synchronization
-public import USBKeypad
+package import USBKeypad
 
 /// The button or buttons, LED, optional buzzer and optional keypad of a real board. They report faults as events and
 /// recover without further calls.
-public final class HardwareBoard: Sendable {
-  public let button: any Button
-  public let indicator: any Indicator
+package final class HardwareBoard: Sendable {
+  package let button: any Button
+  package let indicator: any Indicator
   /// Nil if the board has no buzzer.
-  public let sounder: (any Sounder)?
-  public let keypad: (any Keypad)?
+  package let sounder: (any Sounder)?
+  package let keypad: (any Keypad)?
 
   private let bank: LineBank
   private let usb: USBKeypad?
 
   /// - Throws: if libusb cannot be initialized.
-  public init(
+  package init(
     _ lines: BoardProfile.Lines, keypad: BoardProfile.Keypad.USB?, clock: any TokenClock
   ) throws(USBKeypadError) {
     let button = GPIOButton(clock: clock)
@@ -40,10 +40,10 @@ public final class HardwareBoard: Sendable {
   }
 
   /// The present faults as text for the operator; empty if there are none.
-  public var troubles: [String] { [bank.trouble.map { "\($0)" }, usb?.trouble.map { "\($0)" }].compactMap(\.self) }
+  package var troubles: [String] { [bank.trouble.map { "\($0)" }, usb?.trouble.map { "\($0)" }].compactMap(\.self) }
 
   /// Switches the LED off and releases all lines and the keypad.
-  public func close() {
+  package func close() {
     usb?.close()
     bank.close()
   }

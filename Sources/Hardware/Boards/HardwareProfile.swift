@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-public import GPIO
+package import GPIO
 import TOMLSyntax
-public import USBKeypad
+package import USBKeypad
 
 extension BoardProfile {
   /// The wiring of the board: which line of the GPIO chip has which function.
-  public struct Lines: Sendable, Equatable {
+  package struct Lines: Sendable, Equatable {
     /// The possible labels of the chip, which differ between kernels.
-    public var chips: [String]
-    public var button: InputLine
+    package var chips: [String]
+    package var button: InputLine
     /// An optional second button that denies.
-    public var denyButton: InputLine?
+    package var denyButton: InputLine?
     /// One line, or the lines for red, green and blue.
-    public var led: [OutputLine]
+    package var led: [OutputLine]
     /// A buzzer that sounds while its line is driven.
-    public var buzzer: OutputLine?
+    package var buzzer: OutputLine?
 
     init(
       reading reader: inout TableReader, led ledReader: inout TableReader, colors: Colors
@@ -66,10 +66,10 @@ extension BoardProfile {
 
 extension BoardProfile.Keypad {
   /// Selects the USB device that is the keypad.
-  public struct USB: Sendable, Equatable {
-    public var selection: KeypadSelection
+  package struct USB: Sendable, Equatable {
+    package var selection: KeypadSelection
     /// Whether the kernel's drivers are attached to the keypad again when the service ends.
-    public var givesBack: Bool
+    package var givesBack: Bool
 
     init(reading reader: inout TableReader) throws(TableReader.TableError) {
       selection = KeypadSelection()

@@ -3,10 +3,10 @@ import Glibc
 
 /// Device nodes that map the registers of all GPIO lines, bypassing the kernel's line requests. A process with access
 /// to such a node can simulate a button press. Raspberry Pi OS grants access to the group `gpio`.
-public enum RegisterNodes {
+package enum RegisterNodes {
   /// The nodes that users other than root can open.
   /// - Parameter directory: the directory of device nodes.
-  public static func open(in directory: String = "/dev") -> [String] {
+  package static func open(in directory: String = "/dev") -> [String] {
     guard let entries = opendir(directory) else { return [] }
     defer { closedir(entries) }
     var found: [String] = []
@@ -17,7 +17,7 @@ public enum RegisterNodes {
     return found.sorted()
   }
 
-  public static let remedy = """
+  package static let remedy = """
     restrict it: install the rules in udev/, which permit only root, then `udevadm control --reload` and \
     `udevadm trigger`
     """

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-public import FrontPanel
-public import MobileAuth
+package import FrontPanel
+package import MobileAuth
 import Secrets
 
 /// A simulated keypad. Its keys are pressed by calls.
-public final class SimulatedKeypad: Keypad {
+package final class SimulatedKeypad: Keypad {
   /// A key, by its name on the command line: `0` to `9`, `enter`, `delete`, `clear`, `escape`.
-  public struct Key: Sendable {
+  package struct Key: Sendable {
     let press: KeyPress
 
     /// Nil if no key has this name.
-    public init?(_ name: String) {
+    package init?(_ name: String) {
       switch name {
       case "enter": press = .enter
       case "delete": press = .delete
@@ -24,12 +24,12 @@ public final class SimulatedKeypad: Keypad {
   }
 
   /// An action on the keypad by name: a key press, unplugging or plugging in.
-  public enum Action: Sendable {
+  package enum Action: Sendable {
     case press(Key)
     case unplug, plugIn
 
     /// Nil if no action has this name.
-    public init?(_ name: String) {
+    package init?(_ name: String) {
       switch name {
       case "unplug": self = .unplug
       case "plug-in": self = .plugIn
@@ -40,7 +40,7 @@ public final class SimulatedKeypad: Keypad {
     }
   }
 
-  public func perform(_ action: Action) {
+  package func perform(_ action: Action) {
     switch action {
     case .press(let key): press(key)
     case .unplug: unplug()
@@ -50,14 +50,14 @@ public final class SimulatedKeypad: Keypad {
 
   private let channel: KeypadChannel
 
-  public init(clock: any TokenClock) { channel = KeypadChannel(clock: clock) }
+  package init(clock: any TokenClock) { channel = KeypadChannel(clock: clock) }
 
-  public var events: AsyncStream<KeypadEvent> { channel.events }
+  package var events: AsyncStream<KeypadEvent> { channel.events }
 
-  public func press(_ key: Key) { channel.press(key.press) }
+  package func press(_ key: Key) { channel.press(key.press) }
 
   /// Simulates unplugging the keypad.
-  public func unplug() { channel.keypadIsUnavailable("unplugged") }
+  package func unplug() { channel.keypadIsUnavailable("unplugged") }
 
-  public func plugIn() { channel.keypadIsAvailable() }
+  package func plugIn() { channel.keypadIsAvailable() }
 }

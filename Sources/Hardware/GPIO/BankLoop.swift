@@ -102,7 +102,7 @@ final class BankLoop {
 }
 
 /// The time on CLOCK_MONOTONIC, the kernel's clock for edge timestamps.
-public func monotonicTime() -> Duration {
+package func monotonicTime() -> Duration {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)
   return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)

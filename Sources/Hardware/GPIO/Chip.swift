@@ -4,19 +4,19 @@ import DeviceNodes
 import Glibc
 
 /// A GPIO chip as the kernel describes it.
-public struct ChipDescription: Sendable, Equatable {
-  public struct Line: Sendable, Equatable {
-    public let offset: Int
+package struct ChipDescription: Sendable, Equatable {
+  package struct Line: Sendable, Equatable {
+    package let offset: Int
     /// The line's name; empty if the device tree gives none.
-    public let name: String
+    package let name: String
     /// The name of the program or driver that has requested the line; nil if the line is free.
-    public let consumer: String?
-    public let isOutput: Bool
+    package let consumer: String?
+    package let isOutput: Bool
   }
 
-  public let path: String
-  public let label: String
-  public let lines: [Line]
+  package let path: String
+  package let label: String
+  package let lines: [Line]
 }
 
 /// An open chip. Closed when its last reference is released.
@@ -96,7 +96,7 @@ final class Chip {
 }
 
 /// Describes every chip with all its lines, or gives the error of a chip that cannot be opened.
-public func describeChips() -> [Result<ChipDescription, GPIOError>] {
+package func describeChips() -> [Result<ChipDescription, GPIOError>] {
   Chip.deviceNodes().map { path in
     Result { () throws(GPIOError) in
       let chip = try Chip(path: path)
@@ -108,7 +108,7 @@ public func describeChips() -> [Result<ChipDescription, GPIOError>] {
 }
 
 /// The version of libgpiod in use, for example "1.6.3".
-public var gpioLibraryVersion: String { String(cString: approval_gpio_library_version()) }
+package var gpioLibraryVersion: String { String(cString: approval_gpio_library_version()) }
 
 extension UnsafeRawBufferPointer {
   /// The text up to the first zero byte.

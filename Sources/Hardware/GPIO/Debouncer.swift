@@ -5,13 +5,13 @@
 /// A level is settled once it has lasted longer than the window. A press is dated by the last edge of its bouncing, a
 /// release by the first edge of its bouncing. A measured hold is therefore never longer than the time for which the
 /// contact was firmly closed.
-public struct Debouncer: Sendable {
+package struct Debouncer: Sendable {
   /// A settled edge. The time is on the clock of the input edges.
-  public struct Edge: Sendable, Equatable {
-    public let isActive: Bool
-    public let at: Duration
+  package struct Edge: Sendable, Equatable {
+    package let isActive: Bool
+    package let at: Duration
 
-    public init(isActive: Bool, at: Duration) {
+    package init(isActive: Bool, at: Duration) {
       self.isActive = isActive
       self.at = at
     }
@@ -19,8 +19,8 @@ public struct Debouncer: Sendable {
 
   /// The permitted windows. Good switches settle within 1 ms, worn ones within 10 ms; a user cannot press twice within
   /// 50 ms.
-  public static let windows = Duration.milliseconds(1)...Duration.milliseconds(50)
-  public static let usualWindow = Duration.milliseconds(5)
+  package static let windows = Duration.milliseconds(1)...Duration.milliseconds(50)
+  package static let usualWindow = Duration.milliseconds(5)
 
   private let window: Duration
   private var settled: Bool
@@ -31,19 +31,19 @@ public struct Debouncer: Sendable {
   /// - Parameters:
   ///   - window: clamped to `windows`.
   ///   - isActive: the initial level.
-  public init(window: Duration = usualWindow, isActive: Bool) {
+  package init(window: Duration = usualWindow, isActive: Bool) {
     self.window = min(max(window, Self.windows.lowerBound), Self.windows.upperBound)
     settled = isActive
     level = isActive
   }
 
   /// The time at which `time(_:)` must be called if no edge comes before; nil if no edge is unsettled.
-  public var nextDeadline: Duration? { bouncing.map { $0.last + window + .nanoseconds(1) } }
+  package var nextDeadline: Duration? { bouncing.map { $0.last + window + .nanoseconds(1) } }
 
   /// Processes an edge to `isActive`. The level may have been the same before: the edge between was then too short to
   /// be seen.
   /// - Returns: the edge before, if it had settled by then.
-  public mutating func edge(isActive: Bool, at moment: Duration) -> Edge? {
+  package mutating func edge(isActive: Bool, at moment: Duration) -> Edge? {
     let edge = time(moment)
     // Two sources may be out of order by microseconds: the kernel's edges and the level that this process reads.
     bouncing = (bouncing?.first ?? moment, max(bouncing?.last ?? moment, moment))
@@ -52,12 +52,12 @@ public struct Debouncer: Sendable {
   }
 
   /// Processes a level that was read from the line. It corrects the state after lost edges.
-  public mutating func level(isActive: Bool, at moment: Duration) -> Edge? {
+  package mutating func level(isActive: Bool, at moment: Duration) -> Edge? {
     isActive == level ? time(moment) : edge(isActive: isActive, at: moment)
   }
 
   /// Returns the edge that has settled by `now`, if there is one.
-  public mutating func time(_ now: Duration) -> Edge? {
+  package mutating func time(_ now: Duration) -> Edge? {
     guard let (first, last) = bouncing, now - last > window else { return nil }
     bouncing = nil
     guard level != settled else { return nil }

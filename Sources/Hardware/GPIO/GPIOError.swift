@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The reason why a line cannot be used. The description names the remedy where there is one.
-public enum GPIOError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum GPIOError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The lines have not been opened yet.
   case notYetOpened
   /// No chip has one of the labels; `present` are the labels of the available chips.
@@ -21,7 +21,7 @@ public enum GPIOError: Error, Equatable, Sendable, CustomStringConvertible {
   /// Another call failed; `errno` as in errno(3).
   case failed(call: String, errno: Int32)
 
-  public var description: String {
+  package var description: String {
     switch self {
     case .notYetOpened: "the GPIO lines are not open yet"
     case .noChip(let labels, let present):

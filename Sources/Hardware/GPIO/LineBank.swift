@@ -10,7 +10,7 @@ import Threads
 ///
 /// Outputs are off until they are set, and are switched off when the bank is closed. After a crash the kernel releases
 /// the lines; their level then depends on the chip's driver.
-public final class LineBank: Sendable {
+package final class LineBank: Sendable {
   private let state: BankState
   private let thread: Mutex<LoopThread?>
 
@@ -18,7 +18,7 @@ public final class LineBank: Sendable {
   ///   - labels: the possible labels of the chip, which differ between kernels.
   ///   - consumer: the consumer name that other programs see for the lines.
   ///   - hear: called with the index in `inputs` and the event, on the bank's own thread; never after `close`.
-  public init(
+  package init(
     chip labels: [String], inputs: [InputLine], outputs: [OutputLine], consumer: String = "approval-token",
     _ hear: @escaping @Sendable (_ input: Int, InputEvent) -> Void
   ) {
@@ -29,13 +29,13 @@ public final class LineBank: Sendable {
   deinit { close() }
 
   /// Why the lines cannot be used now; nil while they can be used.
-  public var trouble: GPIOError? { state.trouble }
+  package var trouble: GPIOError? { state.trouble }
 
   /// Sets an output. Does not block. While the chip is not available the value is stored and set when the chip returns.
-  public func set(_ output: Int, _ isOn: Bool) { state.set(output, isOn) }
+  package func set(_ output: Int, _ isOn: Bool) { state.set(output, isOn) }
 
   /// Switches the outputs off, releases all lines and waits until that is done (some milliseconds).
-  public func close() {
+  package func close() {
     state.end()
     thread.withLock { $0.take() }?.join()
   }

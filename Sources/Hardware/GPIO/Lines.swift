@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The pull resistor that the chip applies to an undriven line. Not every chip supports it.
-public enum Bias: String, Sendable, CaseIterable {
+package enum Bias: String, Sendable, CaseIterable {
   case asIs = "as-is"
   case disabled
   case pullUp = "pull-up"
@@ -8,18 +8,18 @@ public enum Bias: String, Sendable, CaseIterable {
 }
 
 /// An input line as configured in a board profile.
-public struct InputLine: Sendable, Equatable {
+package struct InputLine: Sendable, Equatable {
   /// The offset within the chip. The chip's label and this offset identify a line.
-  public var offset: Int
+  package var offset: Int
   /// The expected name of the line; nil where the device tree gives no names.
-  public var name: String?
-  public var bias: Bias
+  package var name: String?
+  package var bias: Bias
   /// Whether the line is active while low, as with a contact to ground.
-  public var isActiveLow: Bool
+  package var isActiveLow: Bool
   /// The debouncing window, within `Debouncer.windows`.
-  public var debounce: Duration
+  package var debounce: Duration
 
-  public init(
+  package init(
     offset: Int, name: String? = nil, bias: Bias = .asIs, isActiveLow: Bool = false,
     debounce: Duration = Debouncer.usualWindow
   ) {
@@ -32,12 +32,12 @@ public struct InputLine: Sendable, Equatable {
 }
 
 /// An output line as configured in a board profile.
-public struct OutputLine: Sendable, Equatable {
-  public var offset: Int
-  public var name: String?
-  public var isActiveLow: Bool
+package struct OutputLine: Sendable, Equatable {
+  package var offset: Int
+  package var name: String?
+  package var isActiveLow: Bool
 
-  public init(offset: Int, name: String? = nil, isActiveLow: Bool = false) {
+  package init(offset: Int, name: String? = nil, isActiveLow: Bool = false) {
     self.offset = offset
     self.name = name
     self.isActiveLow = isActiveLow
@@ -45,7 +45,7 @@ public struct OutputLine: Sendable, Equatable {
 }
 
 /// An event of an input. Times are on CLOCK_MONOTONIC, since its beginning.
-public enum InputEvent: Sendable, Equatable {
+package enum InputEvent: Sendable, Equatable {
   /// The line can be read from now on. When it took its present level is unknown.
   case opened(isActive: Bool, at: Duration)
   /// A settled edge.

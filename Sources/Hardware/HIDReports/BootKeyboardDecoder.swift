@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-public import Secrets
+package import Secrets
 
 /// Decodes the input reports of a boot keyboard (HID 1.11, appendix B.1) into keys. The usages of held keys are secret:
 /// they are never used for a branch or as an index. Only the kind of a pressed key becomes public, after it is
@@ -8,13 +8,13 @@ public import Secrets
 /// A report has eight bytes: the modifiers, one reserved byte, then the usages (HID Usage Tables, page 0x07) of up to
 /// six keys that are down, in any order, 0 for an unused slot. Modifiers are ignored. There is no key repeat: the host
 /// would generate it, and this host does not.
-public struct BootKeyboardDecoder: ~Copyable {
-  public enum ReportError: Error, Equatable, Sendable {
+package struct BootKeyboardDecoder: ~Copyable {
+  package enum ReportError: Error, Equatable, Sendable {
     /// The report does not have exactly eight bytes. The value is its length.
     case length(Int)
   }
 
-  public static let reportBytes = 8
+  package static let reportBytes = 8
   private static let slots = 6
 
   /// The usages of the keys that were down in the previous report.
@@ -22,16 +22,16 @@ public struct BootKeyboardDecoder: ~Copyable {
   /// The result of the last report: six key effects (`KeyEffect`), then six ASCII digits.
   private var found = SecretBuffer(count: 2 * slots)
 
-  public init() {}
+  package init() {}
 
   /// Delivers each key that is down now and was up in the previous report to the sink, in the order of the report.
-  public mutating func decode(_ report: UnsafeRawBufferPointer, into sink: some KeySink) throws(ReportError) {
+  package mutating func decode(_ report: UnsafeRawBufferPointer, into sink: some KeySink) throws(ReportError) {
     try classify(report)
     deliver(to: sink)
   }
 
   /// Forgets which keys were down. For use with another keypad.
-  public mutating func reset() {
+  package mutating func reset() {
     held.wipe()
     found.wipe()
   }

@@ -2,17 +2,17 @@
 import CUSB
 
 /// A USB device with an HID interface. Read from its descriptors, which are untrusted.
-public struct KeypadDescription: Sendable, Equatable {
-  public let identity: KeypadSelection.Identity
-  public let port: String
+package struct KeypadDescription: Sendable, Equatable {
+  package let identity: KeypadSelection.Identity
+  package let port: String
   /// The device node, for example "/dev/bus/usb/001/004".
-  public let path: String
+  package let path: String
   /// The numbers of all HID interfaces. All of them are claimed; otherwise the kernel would deliver their keys to the
   /// console.
-  public let hidInterfaces: [UInt8]
+  package let hidInterfaces: [UInt8]
   let bootInterface: BootInterface?
 
-  public var isBootKeyboard: Bool { bootInterface != nil }
+  package var isBootKeyboard: Bool { bootInterface != nil }
 
   /// The interface with the boot protocol of a keyboard: class 3, subclass 1, protocol 1 (HID 1.11, section 4).
   struct BootInterface: Sendable, Equatable {
@@ -77,12 +77,12 @@ private func padded(_ number: UInt8) -> String {
 }
 
 /// Describes every boot keyboard on the bus without opening it.
-public func describeKeypads() throws(USBKeypadError) -> [KeypadDescription] {
+package func describeKeypads() throws(USBKeypadError) -> [KeypadDescription] {
   try describeHIDDevices().filter(\.isBootKeyboard)
 }
 
 /// Describes every device on the bus with an HID interface, such as keyboards and mice, without opening it.
-public func describeHIDDevices() throws(USBKeypadError) -> [KeypadDescription] {
+package func describeHIDDevices() throws(USBKeypadError) -> [KeypadDescription] {
   var context: OpaquePointer?
   let status = libusb_init(&context)
   guard status == 0 else { throw .failed("libusb_init", status) }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Selects the keypad among the devices on the bus.
-public struct KeypadSelection: Sendable, Equatable {
-  public struct Identity: Sendable, Equatable, CustomStringConvertible {
-    public let vendor: UInt16
-    public let product: UInt16
+package struct KeypadSelection: Sendable, Equatable {
+  package struct Identity: Sendable, Equatable, CustomStringConvertible {
+    package let vendor: UInt16
+    package let product: UInt16
 
-    public init(vendor: UInt16, product: UInt16) {
+    package init(vendor: UInt16, product: UInt16) {
       self.vendor = vendor
       self.product = product
     }
 
     /// Parses the form of lsusb, "1a2c:0e24"; nil for other text.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
       let numbers = text.split(separator: ":", omittingEmptySubsequences: false).map { half in
         half.utf8.count == 4 && half.allSatisfy(\.isHexDigit) ? UInt16(half, radix: 16) : nil
       }
@@ -19,20 +19,20 @@ public struct KeypadSelection: Sendable, Equatable {
       self.init(vendor: vendor, product: product)
     }
 
-    public var description: String { "\(hexadecimal(vendor)):\(hexadecimal(product))" }
+    package var description: String { "\(hexadecimal(vendor)):\(hexadecimal(product))" }
   }
 
   /// The required vendor and product numbers; nil accepts any boot keyboard.
-  public var identity: Identity?
+  package var identity: Identity?
   /// The required port in the kernel's form: bus, then ports from the root, for example "1-1.2". Nil accepts any port.
-  public var port: String?
+  package var port: String?
 
-  public init(identity: Identity? = nil, port: String? = nil) {
+  package init(identity: Identity? = nil, port: String? = nil) {
     self.identity = identity
     self.port = port
   }
 
-  public func matches(_ keypad: KeypadDescription) -> Bool {
+  package func matches(_ keypad: KeypadDescription) -> Bool {
     (identity == nil || identity == keypad.identity) && (port == nil || port == keypad.port)
       // A device with the configured numbers is selected even if it is not a keyboard. The error then says so.
       && (identity != nil || keypad.bootInterface != nil)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CUSB
 import Glibc
-public import Secrets
+package import Secrets
 import Synchronization
 import Threads
 
@@ -10,7 +10,7 @@ import Threads
 ///
 /// A keypad types on the console until it is claimed, also for some milliseconds after it is plugged in. The `usbhid`
 /// quirk in `udev/` closes this gap.
-public final class USBKeypad: Sendable {
+package final class USBKeypad: Sendable {
   private let state: USBState
   private let thread: Mutex<LoopThread?>
 
@@ -18,7 +18,7 @@ public final class USBKeypad: Sendable {
   ///   - selection: selects the device. If several match, all are claimed and one is read.
   ///   - givesBack: whether the kernel's drivers are attached again at the end. The keypad then types on the console.
   ///   - sink: called on the keypad's own thread.
-  public init(
+  package init(
     _ selection: KeypadSelection = KeypadSelection(), givesBack: Bool = false, into sink: any KeySink
   ) throws(USBKeypadError) {
     var context: OpaquePointer?
@@ -31,10 +31,10 @@ public final class USBKeypad: Sendable {
   deinit { close() }
 
   /// Why the keypad cannot be used now; nil while it can.
-  public var trouble: USBKeypadError? { state.trouble }
+  package var trouble: USBKeypadError? { state.trouble }
 
   /// Stops reading and waits until that is done: some milliseconds, or 2 s if the device does not respond.
-  public func close() {
+  package func close() {
     state.end()
     thread.withLock { $0.take() }?.join()
   }

@@ -3,7 +3,7 @@ import CUSB
 
 /// The reason why the keypad cannot be used. The description names the remedy where there is one. Contains no typed
 /// key.
-public enum USBKeypadError: Error, Equatable, Sendable, CustomStringConvertible {
+package enum USBKeypadError: Error, Equatable, Sendable, CustomStringConvertible {
   /// No matching device is plugged in.
   case notPluggedIn
   case unplugged
@@ -18,7 +18,7 @@ public enum USBKeypadError: Error, Equatable, Sendable, CustomStringConvertible 
   /// A call of libusb failed; `name` is the name of libusb's error code.
   case failed(call: String, name: String)
 
-  public var description: String {
+  package var description: String {
     switch self {
     case .notPluggedIn: "no keypad is plugged in"
     case .unplugged: "the keypad was unplugged"

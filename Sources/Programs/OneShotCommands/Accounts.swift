@@ -48,9 +48,9 @@ extension Accounts: OneShotCommand {
   private func list() throws -> [Response] {
     guard state.hasVault else { return [] }
     let vault = try state.openVault(creating: false)
-    let backends = Backends(vault)
+    let operations = Backends(vault).operations
     return try vault.accountSummaries().map {
-      Response($0, try? vault.account($0.id), backends.lock(ifReadable: $0.id))
+      Response($0, try? vault.account($0.id), operations.lock(ifReadable: $0.id))
     }
   }
 

@@ -28,14 +28,15 @@ extension Doctor: OneShotCommand {
         )
       }
       if forgetServerTimes { try state.openVault(creating: false).forgetKnownTimes() }
+      let environment = TokenEnvironment.system()
       var findings: [CheckResult] = []
       do {
         let secret = try state.deviceSecret()
         findings.append(Self.check(secret))
         let vault = try state.openVault(creating: false, readOnly: true)
         findings.append(try Self.checkAudit(vault))
-        findings.append(try Self.checkClock(vault))
-        findings += try await checkServers(vault)
+        findings.append(try Self.checkClock(vault, now: environment.wallClockMilliseconds / 1000))
+        findings += try await checkServers(vault, in: environment)
         findings.append(try Self.checkAccounts(vault))
       } catch let fault as StateStoreError {
         findings.append(CheckResult(verdict: .bad, subject: "vault", text: "\(fault)"))
@@ -44,12 +45,7 @@ extension Doctor: OneShotCommand {
       findings.append(checkService())
       findings.append(Self.checkMemory())
       findings.append(Self.checkSwap())
-      findings += RegisterNodes.open().map {
-        CheckResult(
-          verdict: .bad, subject: "registers",
-          text: "\($0) is accessible to users other than root, who can simulate a button press: \(RegisterNodes.remedy)"
-        )
-      }
+      findings += Self.checkRegisters()
       json.print(findings) { findings in
         findings.map { "\(Self.mark($0.verdict))  \($0.subject): \($0.text)" }.joined(separator: "\n")
       }
@@ -84,8 +80,8 @@ extension Doctor: OneShotCommand {
     }
   }
 
-  private static func checkClock(_ vault: Vault) throws -> CheckResult {
-    let now = SystemClock().wallClockMilliseconds / 1000
+  /// - Parameter now: Unix seconds by the board's clock.
+  private static func checkClock(_ vault: Vault, now: Int64) throws -> CheckResult {
     guard now >= releaseTime else {
       return CheckResult(
         verdict: .note, subject: "clock",
@@ -128,13 +124,13 @@ extension Doctor: OneShotCommand {
       text: "\(mebibytes) MiB free" + (isEnough ? "" : " and \(space.f_favail) files: free space in \(directory)"))
   }
 
-  private func checkServers(_ vault: Vault) async throws -> [CheckResult] {
+  private func checkServers(_ vault: Vault, in environment: TokenEnvironment) async throws -> [CheckResult] {
     var findings: [CheckResult] = []
-    let backends = Backends(vault, authorities: authorities)
+    let backends = Backends(vault, authorities: authorities, in: environment)
     for record in try vault.servers() {
       do {
         let troubles = Mutex<[String]>([])
-        if let backend = try backends.backend(of: record) as? any ReachCheck {
+        if let backend = try backends.operations.backend(of: record) as? any ReachCheck {
           try await backend.reach(record, accounts: backends.accounts(at: record))
           findings.append(
             CheckResult(
@@ -201,6 +197,15 @@ extension Doctor: OneShotCommand {
       : CheckResult(
         verdict: .note, subject: "locked memory",
         text: "the limit is \(limit) bytes; secrets may be swapped. Set LimitMEMLOCK=1M in the systemd unit")
+  }
+
+  /// - Parameter directory: the directory of device nodes.
+  static func checkRegisters(in directory: String = "/dev") -> [CheckResult] {
+    RegisterNodes.open(in: directory).map {
+      CheckResult(
+        verdict: .bad, subject: "registers",
+        text: "\($0) is accessible to users other than root, who can simulate a button press: \(RegisterNodes.remedy)")
+    }
   }
 
   private static func checkSwap() -> CheckResult {

@@ -46,27 +46,10 @@ extension History: OneShotCommand {
 
   package func perform() async throws {
     try await reporting(json) {
-      let summaries = try kept(in: state.openVault(creating: false))
+      let summaries = try Backends(try state.openVault(creating: false)).operations.history(of: account)
       json.print(summaries.map { Line($0) }) { lines in
         lines.isEmpty ? "no messages" : lines.map(\.text).joined(separator: "\n")
       }
     }
-  }
-
-  private func kept(in vault: Vault) throws -> [MessageSummary] {
-    let found = try Backends(vault).accounts { $0 as? any MessageHistory }
-      .filter { account == nil || $0.account.id.text == account }
-    if let account, found.isEmpty {
-      let kinds = Backends.names { $0 is any MessageHistory.Type }
-      throw CommandError(.usage, "no account \"\(account)\" of \(kinds); see `approval-token accounts`")
-    }
-    let now = SystemClock().wallClockMilliseconds
-    var summaries: [MessageSummary] = []
-    for (record, backend) in found {
-      for message in try vault.messages(of: record.id) {
-        summaries.append(try backend.summary(of: message, for: record, now: now))
-      }
-    }
-    return summaries.sorted { $0.receivedAtMilliseconds > $1.receivedAtMilliseconds }
   }
 }

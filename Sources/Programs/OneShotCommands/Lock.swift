@@ -8,10 +8,10 @@ import Vault
 extension Lock: OneShotCommand {
   package func perform() async throws {
     try await reporting(json) {
-      let backends = Backends(try state.openVault(creating: false))
-      let locked = try backends.lockManually(account, with: policy)
+      let operations = Backends(try state.openVault(creating: false)).operations
+      let locked = try operations.lock(account, with: policy)
       requestReload(state)
-      json.print(LockResponse(account: account, locked: try backends.lock(of: locked)?.description), text: \.text)
+      json.print(LockResponse(account: account, locked: try operations.lock(of: locked)?.description), text: \.text)
     }
   }
 }
@@ -19,10 +19,10 @@ extension Lock: OneShotCommand {
 extension Unlock: OneShotCommand {
   package func perform() async throws {
     try await reporting(json) {
-      let backends = Backends(try state.openVault(creating: false))
-      let unlocked = try backends.unlockManually(account)
+      let operations = Backends(try state.openVault(creating: false)).operations
+      let unlocked = try operations.unlock(account)
       requestReload(state)
-      json.print(LockResponse(account: account, locked: try backends.lock(of: unlocked)?.description), text: \.text)
+      json.print(LockResponse(account: account, locked: try operations.lock(of: unlocked)?.description), text: \.text)
     }
   }
 }

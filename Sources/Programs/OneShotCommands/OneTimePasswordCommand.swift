@@ -3,6 +3,7 @@ import ApprovalTokenCommands
 import ControlProtocol
 import MobileAuth
 import Secrets
+import ServerBackends
 import TokenDaemon
 import Vault
 
@@ -11,14 +12,14 @@ extension OneTimePasswordCommand: OneShotCommand {
     try await reporting(json) {
       forbidMemoryDumps()
       overwriteFreedMemory()
-      show(try fromService() ?? fromVault())
+      let environment = TokenEnvironment.system()
+      show(try fromService() ?? fromVault(in: environment), on: environment.clock)
     }
   }
 
-  private func fromVault() throws -> CodeResponse {
+  private func fromVault(in environment: TokenEnvironment) throws -> CodeResponse {
     let vault = try state.openVault(creating: false)
-    let environment = TokenEnvironment.system()
-    let account = try Backends(vault, in: environment).accountWithOneTimePasswords(account)
+    let account = try Backends(vault, in: environment).operations.accountWithOneTimePasswords(account)
     let verdict = try vault.nextOneTimePassword(of: account.id, in: environment, notBefore: releaseTime)
     return try CodeResponse(verdict, of: account.id)
   }

@@ -10,11 +10,10 @@ extension Remove: OneShotCommand {
   package func perform() async throws {
     try await reporting(json) {
       let vault = try state.openVault(creating: false)
-      guard let record = try vault.accounts().first(where: { $0.id.text == account }) else {
-        throw CommandError(.usage, "no account \"\(account)\"; `approval-token accounts` lists them")
-      }
       let environment = TokenEnvironment.system()
-      let notification = await notifyServer(of: record, Backends(vault, authorities: authorities, in: environment))
+      let backends = Backends(vault, authorities: authorities, in: environment)
+      let record = try backends.operations.account(account)
+      let notification = await notifyServer(of: record, backends)
       let detail = notification.rawValue
       try vault.wipe(ifThere: record.id, environment.auditEntry(.removed, account: record.id, detail: detail))
       requestReload(state)

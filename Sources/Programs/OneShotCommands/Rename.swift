@@ -13,12 +13,7 @@ extension Rename: OneShotCommand {
 
   package func perform() async throws {
     try await reporting(json) {
-      let vault = try state.openVault(creating: false)
-      let environment = TokenEnvironment.system()
-      try Backends(vault, in: environment).requireUnlocked(try vault.account(AccountID(account)))
-      try vault.rename(
-        AccountID(account), to: AccountID(newName),
-        environment.auditEntry(.renamed, account: AccountID(newName), detail: "was \(account)"))
+      try Backends(try state.openVault(creating: false)).operations.rename(account, to: newName)
       requestReload(state)
       json.print(Response(account: newName, former: account)) { "\($0.former) is now \($0.account)" }
     }

@@ -13,8 +13,7 @@ extension CommandError {
       self.init(
         .refused,
         "\(why). If the certificate's issuer is a private authority, give its PEM file with --authorities, or under "
-          + "[tls] in the configuration; or give the hash of the server's key with --pin (a URI of approvaltoken: "
-          + "contains it)",
+          + "[tls] in the configuration; or give the hash of the server's key with --pin, unless the URI contains it",
         number: fault.number)
     default: self.init(.refused, fault.explanation, number: fault.number)
     }
@@ -26,13 +25,6 @@ extension CommandError {
     case .corrupt: self.init(.badData, "\(fault)")
     case .notFound, .conflict: self.init(.usage, "\(fault)")
     }
-  }
-
-  /// The message for a command that needs an account's name, with the accounts to choose from.
-  static func nameOne(of accounts: [AccountRecord]) -> String {
-    accounts.isEmpty
-      ? "no active account; run `approval-token enroll` first"
-      : "there are several accounts; name one of: \(accounts.map(\.id.text).sorted().joined(separator: ", "))"
   }
 
   private init(_ error: any ReportedError) {

@@ -41,7 +41,8 @@ package struct Daemon: Sendable {
       logger.warning("button and LED are simulated: do not approve real requests with this board")
     }
     let broker = try configuration.mqtt.map { settings in
-      BrokerSubscriber(settings: settings, credentials: try settings.credentials(), logger: logger)
+      BrokerSubscriber(
+        settings: settings, credentials: try settings.credentials(), environment: environment, logger: logger)
     }
     var context = BackendContext(vault, configuration, board, in: environment)
     context.hintBroker = broker

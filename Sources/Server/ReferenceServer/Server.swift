@@ -21,7 +21,9 @@ struct Server {
     let hub = EventHub()
     let callbacksDue = AsyncSignal()
     let mailboxes = configuration.mqtt.map { settings in
-      MailboxPublisher(settings, authorityFile: settings.authorityFile.map(directory.file), hasher: hasher, log: log)
+      MailboxPublisher(settings, authorityFile: settings.authorityFile.map(directory.file), hasher: hasher, log: log) {
+        .random(in: 0..<1)
+      }
     }
     let found = try await store.write { try $0.setAsideUnreadable(now: clock.now()) }
     for warning in found.warnings { log.warning("\(warning)") }

@@ -57,7 +57,7 @@ package struct HTTPInterfaces: Sendable {
     let perSecond = Double(configuration.limits.deviceRequestsPerSecond)
     return DeviceGate(
       store: store, hasher: hasher, origin: origin, clock: clock, nonces: hub.nonces,
-      seenProofs: ReplayCache(lifetimeMs: 300_000, capacity: 500_000, share: 62_500),
+      seenProofs: ReplayCache(lifetime: .seconds(300), capacity: 500_000, share: 62_500),
       limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond), revocations: revocations)
   }
 
@@ -74,7 +74,7 @@ package struct HTTPInterfaces: Sendable {
       authenticatorLogins: AuthenticatorLoginService(gate: gate, authenticators: authenticators),
       wantsPIN: configuration.application.pin,
       seenAssertions: ReplayCache(
-        lifetimeMs: 1_200_000, capacity: 500_000, share: 5_000, reserve: 250_000, reservedShare: 50))
+        lifetime: .seconds(1200), capacity: 500_000, share: 5_000, reserve: 250_000, reservedShare: 50))
     OAuthRoutes(gate: gate, codes: codes, tokens: tokens, announcer: announcer).add(to: router)
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A condition that a test waited for and that was not true in time.
-public struct ConditionTimeoutError: Error, CustomStringConvertible {
-  public let description: String
+package struct ConditionTimeoutError: Error, CustomStringConvertible {
+  package let description: String
 }
 
 /// Waits until `condition` holds, which other tasks of this process make true. It polls without sleeping at first,
@@ -10,7 +10,7 @@ public struct ConditionTimeoutError: Error, CustomStringConvertible {
 ///   - what: named in the error, with the source location of the call.
 ///   - limit: in real time. Only a failing test waits until the limit.
 /// - Throws: `ConditionTimeoutError` after the limit, `CancellationError` when the test is canceled.
-public func eventually(
+package func eventually(
   _ what: String = "the condition", within limit: Duration = .seconds(60), file: String = #fileID, line: Int = #line,
   isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Bool
 ) async throws {

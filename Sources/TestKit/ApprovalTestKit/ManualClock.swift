@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 import Synchronization
 
 /// A clock that moves only when the test advances it. Sleeping tasks wake in the order of their deadlines.
-public final class ManualClock: TokenClock {
+package final class ManualClock: TokenClock {
   private struct Sleeper {
     let moment: MonotonicInstant
     let continuation: CheckedContinuation<Void, any Error>
@@ -21,22 +21,22 @@ public final class ManualClock: TokenClock {
   private let state: Mutex<State>
 
   /// - Parameter wallClockMilliseconds: the board's wall clock at the beginning, in ms since 1970.
-  public init(wallClockMilliseconds: Int64 = 1_790_000_000_000) {
+  package init(wallClockMilliseconds: Int64 = 1_790_000_000_000) {
     state = Mutex(State(wallClockMilliseconds: wallClockMilliseconds))
   }
 
-  public var now: MonotonicInstant { state.withLock { $0.now } }
-  public var wallClockMilliseconds: Int64 { state.withLock { $0.wallClockMilliseconds } }
+  package var now: MonotonicInstant { state.withLock { $0.now } }
+  package var wallClockMilliseconds: Int64 { state.withLock { $0.wallClockMilliseconds } }
 
   /// The number of sleeping tasks.
-  public var sleeping: Int { state.withLock { $0.sleepers.count } }
+  package var sleeping: Int { state.withLock { $0.sleepers.count } }
 
   /// The time until the first of the sleeping tasks wakes; nil if no task sleeps.
-  public var untilNextWakes: Duration? {
+  package var untilNextWakes: Duration? {
     state.withLock { state in state.sleepers.values.map(\.moment).min().map { $0 - state.now } }
   }
 
-  public func sleep(until moment: MonotonicInstant) async throws {
+  package func sleep(until moment: MonotonicInstant) async throws {
     let number = state.withLock { state in
       state.nextSleeper += 1
       return state.nextSleeper
@@ -69,7 +69,7 @@ public final class ManualClock: TokenClock {
   }
 
   /// Advances both clocks and wakes every task whose deadline has passed, earliest first.
-  public func advance(by duration: Duration) {
+  package func advance(by duration: Duration) {
     let due: [Sleeper] = state.withLock { state in
       state.now = state.now + duration
       let (seconds, attoseconds) = duration.components
@@ -82,7 +82,7 @@ public final class ManualClock: TokenClock {
   }
 
   /// Waits, without advancing the clock, until at least `count` tasks sleep. The test may then advance the clock.
-  public func untilAsleep(_ count: Int = 1) async {
+  package func untilAsleep(_ count: Int = 1) async {
     await BoundedWait.wait(for: { "\(count) tasks asleep" }) { wait in
       let already = state.withLock { state in
         if state.sleepers.count >= count { return true }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 import Secrets
 import Synchronization
 
 /// An in-memory enrollment registry and state store that simulates a power loss at a chosen write.
-public final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
+package final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
   private struct State {
     var servers: [TokenServerID: TokenServerRecord] = [:]
     var accounts: [AccountID: AccountRecord] = [:]
-    public init() {}
+    package init() {}
 
-    public var audit: [AuditEntry] = []
+    package var audit: [AuditEntry] = []
     var writesLeft: Int?
   }
 
   private let state = Mutex(State())
 
   /// Lets the next `writes` writes succeed and every later one fail; nil removes the limit.
-  public func failWrites(after writes: Int?) { state.withLock { $0.writesLeft = writes } }
+  package func failWrites(after writes: Int?) { state.withLock { $0.writesLeft = writes } }
 
-  public init() {}
+  package init() {}
 
-  public var audit: [AuditEntry] { state.withLock { $0.audit } }
+  package var audit: [AuditEntry] { state.withLock { $0.audit } }
 
   private func write(_ entry: AuditEntry?, _ body: (inout State) -> Void) throws(StateStoreError) {
     let isTruncated = state.withLock { state in
@@ -36,18 +36,18 @@ public final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
     if isTruncated { throw .io(call: "write", reason: "the power is gone") }
   }
 
-  public func servers() throws(StateStoreError) -> [TokenServerRecord] { state.withLock { Array($0.servers.values) } }
-  public func accounts() throws(StateStoreError) -> [AccountRecord] {
+  package func servers() throws(StateStoreError) -> [TokenServerRecord] { state.withLock { Array($0.servers.values) } }
+  package func accounts() throws(StateStoreError) -> [AccountRecord] {
     state.withLock { $0.accounts.values.sorted { $0.id.text < $1.id.text } }
   }
-  public func put(_ server: TokenServerRecord) throws(StateStoreError) {
+  package func put(_ server: TokenServerRecord) throws(StateStoreError) {
     try write(nil) { $0.servers[server.id] = server }
   }
-  public func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(StateStoreError) {
+  package func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(StateStoreError) {
     try write(entry) { $0.accounts[account.id] = account }
   }
   /// Compare-and-swap update of an account. Not safe for concurrent calls.
-  public func change(_ known: AccountRecord, _ change: AccountChange) throws(StateStoreError) -> Bool {
+  package func change(_ known: AccountRecord, _ change: AccountChange) throws(StateStoreError) -> Bool {
     guard try accounts().contains(where: { $0.isSame(as: known) }) else { return false }
     switch change {
     case .put(let account, let entry): try put(account, entry)
@@ -61,20 +61,24 @@ public final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
     guard kept.enrollment == enrollment else { throw .conflict(.account(account), .enrolledAgain) }
   }
 
-  public func record(_ entry: AuditEntry) throws(StateStoreError) { try write(entry) { _ in } }
+  package func record(_ entry: AuditEntry) throws(StateStoreError) { try write(entry) { _ in } }
   /// Applied at once, and not counted as a write.
-  public func enqueue(_ change: DeferredChange) {
+  package func enqueue(_ change: DeferredChange) {
     switch change {
     case .record(let entry), .resolveIntent(_, let entry): state.withLock { $0.audit.append(entry) }
     }
   }
-  public func flush() throws(StateStoreError) {}
-  public func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) { try write(entry) { _ in } }
-  public func resolveIntent(_ transaction: TransactionID, _ entry: AuditEntry) throws(StateStoreError) {
+  package var queueLength: Int { 0 }
+  package func flush() throws(StateStoreError) {}
+  package func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) {
     try write(entry) { _ in }
   }
-  public func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { [] }
-  public func dropKeys(of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError)
+  package func resolveIntent(_ transaction: TransactionID, _ entry: AuditEntry) throws(StateStoreError) {
+    try write(entry) { _ in }
+  }
+  package func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { [] }
+  package func dropKeys(of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry)
+    throws(StateStoreError)
   {
     try require(enrollment, of: account)
     try write(entry) { state in
@@ -84,11 +88,11 @@ public final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
         secrets: .init(copying: []))
     }
   }
-  public func wipe(account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {
+  package func wipe(account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {
     try require(enrollment, of: account)
     try write(entry) { $0.accounts[account] = nil }
   }
-  public func wipe(
+  package func wipe(
     server: TokenServerID, if registration: EnrollmentID?, _ entry: AuditEntry
   ) throws(StateStoreError) {
     if let registration, let kept = state.withLock({ $0.servers[server] }), kept.registration != registration {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 import Synchronization
 
 /// An in-memory state store with injected faults: a chosen write throws and changes nothing. It knows no accounts, so
 /// every enrollment is the present one.
-public final class MemoryStateStore: StateStore {
+package final class MemoryStateStore: StateStore {
   private struct State {
     var audit: [AuditEntry] = []
     var intents: [AnswerIntent] = []
@@ -35,45 +35,47 @@ public final class MemoryStateStore: StateStore {
 
   private let state = Mutex(State())
 
-  public init() {}
+  package init() {}
 
   /// All entries, including those that are not durable.
-  public var audit: [AuditEntry] { state.withLock { $0.newest.audit } }
-  public var durableAudit: [AuditEntry] { state.withLock { $0.audit } }
-  public var durableIntents: [AnswerIntent] { state.withLock { $0.intents } }
+  package var audit: [AuditEntry] { state.withLock { $0.newest.audit } }
+  package var durableAudit: [AuditEntry] { state.withLock { $0.audit } }
+  package var durableIntents: [AnswerIntent] { state.withLock { $0.intents } }
   /// The number of durable changes so far, including failed ones.
-  public var writes: Int { state.withLock { $0.writes } }
-  public var wipedAccounts: [AccountID] { state.withLock { $0.wipedAccounts } }
-  public var wipedServers: [TokenServerID] { state.withLock { $0.wipedServers } }
-  public var droppedKeys: [AccountID] { state.withLock { $0.droppedKeys } }
+  package var writes: Int { state.withLock { $0.writes } }
+  package var wipedAccounts: [AccountID] { state.withLock { $0.wipedAccounts } }
+  package var wipedServers: [TokenServerID] { state.withLock { $0.wipedServers } }
+  package var droppedKeys: [AccountID] { state.withLock { $0.droppedKeys } }
 
   /// The details of the `settled` audit entries of a transaction.
-  public func outcomes(of transaction: TransactionID) -> [String] {
+  package func outcomes(of transaction: TransactionID) -> [String] {
     audit.filter { [.settled, .unconfirmed].contains($0.kind) && $0.transaction == transaction }.map(\.detail)
   }
 
   /// Lets the next removal of an account, its keys or a server throw this fault.
-  public func failRemoval(with fault: StateStoreError) { state.withLock { $0.removalFailure = fault } }
+  package func failRemoval(with fault: StateStoreError) { state.withLock { $0.removalFailure = fault } }
 
   /// - Parameter number: 1 for the next write.
-  public func fail(write number: Int, with fault: StateStoreError) {
+  package func fail(write number: Int, with fault: StateStoreError) {
     state.withLock { $0.failures[$0.writes + number] = fault }
   }
 
-  public func plant(_ intent: AnswerIntent) { state.withLock { $0.intents.append(intent) } }
+  package func plant(_ intent: AnswerIntent) { state.withLock { $0.intents.append(intent) } }
 
-  public func enqueue(_ change: DeferredChange) { state.withLock { $0.deferred.append(change) } }
+  package func enqueue(_ change: DeferredChange) { state.withLock { $0.deferred.append(change) } }
 
-  public func flush() throws(StateStoreError) {
+  package var queueLength: Int { state.withLock { $0.deferred.count } }
+
+  package func flush() throws(StateStoreError) {
     guard state.withLock({ !$0.deferred.isEmpty }) else { return }
     try write { _ in }
   }
 
-  public func record(_ entry: AuditEntry) throws(StateStoreError) {
+  package func record(_ entry: AuditEntry) throws(StateStoreError) {
     try write { $0.audit.append(entry) }
   }
 
-  public func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) {
+  package func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) {
     try write { state in
       state.intents.removeAll { $0.transaction == intent.transaction }
       state.intents.append(intent)
@@ -81,16 +83,17 @@ public final class MemoryStateStore: StateStore {
     }
   }
 
-  public func resolveIntent(_ transaction: TransactionID, _ entry: AuditEntry) throws(StateStoreError) {
+  package func resolveIntent(_ transaction: TransactionID, _ entry: AuditEntry) throws(StateStoreError) {
     try write { state in
       state.intents.removeAll { $0.transaction == transaction }
       state.audit.append(entry)
     }
   }
 
-  public func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { state.withLock { $0.newest.intents } }
+  package func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { state.withLock { $0.newest.intents } }
 
-  public func dropKeys(of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError)
+  package func dropKeys(of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry)
+    throws(StateStoreError)
   {
     try remove { state in
       state.droppedKeys.append(account)
@@ -98,14 +101,15 @@ public final class MemoryStateStore: StateStore {
     }
   }
 
-  public func wipe(account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {
+  package func wipe(account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {
     try remove { state in
       state.wipedAccounts.append(account)
       state.audit.append(entry)
     }
   }
 
-  public func wipe(server: TokenServerID, if registration: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {
+  package func wipe(server: TokenServerID, if registration: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError)
+  {
     try remove { state in
       state.wipedServers.append(server)
       state.audit.append(entry)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 import Synchronization
 
 /// A panel without hardware. It records what it is asked to show and performs the user actions that the test sets.
-public final class ScriptedPanel: Panel {
+package final class ScriptedPanel: Panel {
   private struct State {
     var shown: [Indication] = []
     var challenge: AsyncStream<PanelEvent>.Continuation?
@@ -13,41 +13,41 @@ public final class ScriptedPanel: Panel {
   }
 
   /// How long an option is shown.
-  public static let optionLength = Duration.seconds(1)
+  package static let optionLength = Duration.seconds(1)
 
-  public let canType: Bool
+  package let canType: Bool
   private let clock: (any TokenClock)?
   private let state = Mutex(State())
 
   /// - Parameter clock: the clock for the display time of options. Without it, options take no time.
-  public init(canType: Bool = true, clock: (any TokenClock)? = nil) {
+  package init(canType: Bool = true, clock: (any TokenClock)? = nil) {
     self.canType = canType
     self.clock = clock
   }
 
   /// All indications shown so far, in order, without immediate repeats.
-  public var shown: [Indication] { state.withLock { $0.shown } }
+  package var shown: [Indication] { state.withLock { $0.shown } }
 
   /// All prompts so far, in order.
-  public var prompts: [Prompt] { state.withLock { $0.prompts } }
+  package var prompts: [Prompt] { state.withLock { $0.prompts } }
 
   /// The numbers of open requests that were set, without immediate repeats.
-  public var openRequests: [Int] { state.withLock { $0.openRequests } }
+  package var openRequests: [Int] { state.withLock { $0.openRequests } }
 
-  public func note(openRequests count: Int) async {
+  package func note(openRequests count: Int) async {
     change { if $0.openRequests.last != count { $0.openRequests.append(count) } }
   }
 
   /// Ends the prompt without a gesture. A real panel never does so.
-  public func breakPrompt() { state.withLock { $0.challenge?.finish() } }
+  package func breakPrompt() { state.withLock { $0.challenge?.finish() } }
 
-  public func show(_ indication: Indication) async {
+  package func show(_ indication: Indication) async {
     change { if $0.shown.last != indication { $0.shown.append(indication) } }
     guard case .option = indication, let clock else { return }
     try? await clock.sleep(until: clock.now + Self.optionLength)
   }
 
-  public func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {
+  package func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {
     let (stream, continuation) = AsyncStream.makeStream(of: PanelEvent.self)
     change { state in
       state.challenge?.finish()
@@ -58,17 +58,17 @@ public final class ScriptedPanel: Panel {
   }
 
   /// Performs a user action. Ignored while no prompt is armed, as on a real panel.
-  public func perform(_ event: PanelEvent) {
+  package func perform(_ event: PanelEvent) {
     state.withLock { _ = $0.challenge?.yield(event) }
   }
 
   /// Waits, without advancing the clock, until the panel shows `indication`.
-  public func until(showing indication: Indication) async {
+  package func until(showing indication: Indication) async {
     await wait(for: "\(indication) on the panel") { $0.shown.last == indication }
   }
 
   /// Waits until `count` prompts have been armed since the beginning.
-  public func until(challenges count: Int) async {
+  package func until(challenges count: Int) async {
     await wait(for: "\(count) challenges") { $0.prompts.count >= count }
   }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
-public import Secrets
+package import MobileAuth
+package import Secrets
 import Synchronization
 
 /// A token server client without a network. The test sets its list of requests and its responses.
-public final class ScriptedServerClient: TokenServerClient {
+package final class ScriptedServerClient: TokenServerClient {
   private struct State {
     var list: [PendingMobileAuthRequest] = []
     var faults: [String: [TokenServerError]] = [:]
@@ -26,13 +26,13 @@ public final class ScriptedServerClient: TokenServerClient {
     var resentAfterRestart = false
   }
 
-  public let id: TokenServerID
+  package let id: TokenServerID
   private let state = Mutex(State())
 
-  public let enrollments: Enrollments
+  package let enrollments: Enrollments
 
   /// - Parameter accounts: the accounts with their enrollments.
-  public init(
+  package init(
     _ id: String = "token.example", registration: String = "registration",
     accounts: [String: String] = ["A": "enrollment of A", "B": "enrollment of B"]
   ) {
@@ -43,73 +43,73 @@ public final class ScriptedServerClient: TokenServerClient {
   }
 
   /// Every answer delivered, including repeated deliveries.
-  public var delivered: [SealedResponse] { state.withLock { $0.delivered } }
+  package var delivered: [SealedResponse] { state.withLock { $0.delivered } }
   /// Every denial of a request that could not be opened, including repeated ones.
-  public var denials: [UnopenedDenial] { state.withLock { $0.denials } }
+  package var denials: [UnopenedDenial] { state.withLock { $0.denials } }
   /// The body of every answer that was resent after a restart.
-  public var repeated: [[UInt8]] { state.withLock { $0.repeated } }
+  package var repeated: [[UInt8]] { state.withLock { $0.repeated } }
   /// From now on answers are sealed with `isResentAfterRestart`: their outcome is unknown, so their bodies are stored
   /// for resending.
-  public func resentAfterRestart() { state.withLock { $0.resentAfterRestart = true } }
+  package func resentAfterRestart() { state.withLock { $0.resentAfterRestart = true } }
   /// Every PIN that was used to seal an answer.
-  public var pins: [PIN] { state.withLock { $0.pins } }
+  package var pins: [PIN] { state.withLock { $0.pins } }
 
   /// Every code of a custom authenticator that was used to seal an answer.
-  public var codes: [EnteredDigits] { state.withLock { $0.codes } }
+  package var codes: [EnteredDigits] { state.withLock { $0.codes } }
 
   /// The choice in each sealed answer.
-  public var choices: [String?] { state.withLock { $0.choices } }
+  package var choices: [String?] { state.withLock { $0.choices } }
 
   /// Sets the portal code that later verdicts contain.
-  public func set(code: PortalCode?) { state.withLock { $0.code = code } }
+  package func set(code: PortalCode?) { state.withLock { $0.code = code } }
 
   /// Sets the signed texts of requests that are opened later.
-  public func set(texts: VerifiedTexts?) { state.withLock { $0.texts = texts } }
+  package func set(texts: VerifiedTexts?) { state.withLock { $0.texts = texts } }
 
   /// Sets the challenge of later requests.
-  public func set(challenge: Challenge) { state.withLock { $0.challenge = challenge } }
+  package func set(challenge: Challenge) { state.withLock { $0.challenge = challenge } }
 
-  public func set(list: [PendingMobileAuthRequest]) { state.withLock { $0.list = list } }
-  public func set(validation: Validation) { state.withLock { $0.validation = validation } }
-  public func set(status: RemoteStatus, of transaction: TransactionID) {
+  package func set(list: [PendingMobileAuthRequest]) { state.withLock { $0.list = list } }
+  package func set(validation: Validation) { state.withLock { $0.validation = validation } }
+  package func set(status: RemoteStatus, of transaction: TransactionID) {
     state.withLock { $0.status[transaction] = status }
   }
 
   /// Lets the next calls of that name throw these faults, one per call.
-  public func fail(_ call: String, _ faults: TokenServerError...) {
+  package func fail(_ call: String, _ faults: TokenServerError...) {
     state.withLock { $0.faults[call, default: []] += faults }
   }
 
   /// Lets every call of that name throw this fault, until `mend`.
-  public func breakDown(_ call: String, _ fault: TokenServerError) { state.withLock { $0.broken[call] = fault } }
-  public func mend(_ call: String) { state.withLock { $0.broken[call] = nil } }
+  package func breakDown(_ call: String, _ fault: TokenServerError) { state.withLock { $0.broken[call] = fault } }
+  package func mend(_ call: String) { state.withLock { $0.broken[call] = nil } }
 
   /// Lets every call of that name wait until it is canceled.
-  public func hang(_ call: String) { state.withLock { _ = $0.hanging.insert(call) } }
-  public func hang(opening transaction: TransactionID) { hang("open \(transaction)") }
+  package func hang(_ call: String) { state.withLock { _ = $0.hanging.insert(call) } }
+  package func hang(opening transaction: TransactionID) { hang("open \(transaction)") }
 
-  public func hint(_ hint: Hint) { state.withLock { _ = $0.hints?.yield(hint) } }
-  public func breakStream(_ fault: TokenServerError) { state.withLock { $0.hints?.finish(throwing: fault) } }
-  public func calls(of name: String) -> Int { state.withLock { $0.calls[name, default: 0] } }
+  package func hint(_ hint: Hint) { state.withLock { _ = $0.hints?.yield(hint) } }
+  package func breakStream(_ fault: TokenServerError) { state.withLock { $0.hints?.finish(throwing: fault) } }
+  package func calls(of name: String) -> Int { state.withLock { $0.calls[name, default: 0] } }
 
-  public func validate() async throws(TokenServerError) -> Validation {
+  package func validate() async throws(TokenServerError) -> Validation {
     try await take("validate")
     return state.withLock { $0.validation }
   }
 
-  public func hints() -> AsyncThrowingStream<Hint, any Error> {
+  package func hints() -> AsyncThrowingStream<Hint, any Error> {
     let (stream, continuation) = AsyncThrowingStream.makeStream(of: Hint.self)
     state.withLock { $0.hints = continuation }
     continuation.yield(.connected)
     return stream
   }
 
-  public func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {
+  package func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {
     try await take("pendingRequests")
     return state.withLock { $0.list }
   }
 
-  public func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerError) -> MobileAuthRequest {
+  package func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerError) -> MobileAuthRequest {
     try await take("open", pending.transaction)
     return try pending.opened(
       VerifiedContents(
@@ -117,7 +117,7 @@ public final class ScriptedServerClient: TokenServerClient {
         texts: state.withLock { $0.texts }, challenge: state.withLock { $0.challenge }, answerContext: []))
   }
 
-  public func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {
+  package func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {
     state.withLock { state in
       if let pin = response.pin { state.pins.append(pin) }
       if let code = response.code { state.codes.append(code) }
@@ -129,14 +129,14 @@ public final class ScriptedServerClient: TokenServerClient {
       Array(response.idempotencyKey.utf8), isResentAfterRestart: isResentAfterRestart)
   }
 
-  public func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict {
+  package func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict {
     state.withLock { $0.delivered.append(response) }
     try await take("deliver")
     return try response.verdict(
       response.decision == .accept ? .authenticated : .rejected, receipt: "receipt-1", code: state.withLock { $0.code })
   }
 
-  public func deny(
+  package func deny(
     unopened pending: PendingMobileAuthRequest, because why: String, idempotencyKey: String
   ) async throws(TokenServerError) {
     let denial = UnopenedDenial(transaction: pending.transaction, why: why, idempotencyKey: idempotencyKey)
@@ -144,20 +144,21 @@ public final class ScriptedServerClient: TokenServerClient {
     try await take("deny")
   }
 
-  public func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerError) -> RemoteStatus {
+  package func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerError) -> RemoteStatus
+  {
     try await take("status")
     guard let status = state.withLock({ $0.status[transaction] }) else { throw .requestNotFound }
     return status
   }
 
-  public func resend(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerError) -> RemoteStatus {
+  package func resend(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerError) -> RemoteStatus {
     state.withLock { $0.repeated.append(body) }
     try await take("repeated")
     guard let status = state.withLock({ $0.status[intent.transaction] }) else { throw .requestNotFound }
     return status
   }
 
-  public func requestDidEnd(_ transaction: TransactionID) { state.withLock { $0.calls["ended", default: 0] += 1 } }
+  package func requestDidEnd(_ transaction: TransactionID) { state.withLock { $0.calls["ended", default: 0] += 1 } }
 
   private func take(_ call: String, _ transaction: TransactionID? = nil) async throws(TokenServerError) {
     let isHanging = state.withLock { state in
@@ -179,12 +180,12 @@ public final class ScriptedServerClient: TokenServerClient {
 }
 
 /// A denial of a request that could not be opened.
-public struct UnopenedDenial: Equatable, Sendable {
-  public let transaction: TransactionID
-  public let why: String
-  public let idempotencyKey: String
+package struct UnopenedDenial: Equatable, Sendable {
+  package let transaction: TransactionID
+  package let why: String
+  package let idempotencyKey: String
 
-  public init(transaction: TransactionID, why: String, idempotencyKey: String) {
+  package init(transaction: TransactionID, why: String, idempotencyKey: String) {
     self.transaction = transaction
     self.why = why
     self.idempotencyKey = idempotencyKey

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-public import MobileAuth
+package import MobileAuth
 import Synchronization
 
 extension TokenEnvironment {
@@ -11,7 +11,7 @@ extension TokenEnvironment {
   ///   - seed: of the random numbers. Without a seed each is 0.5, the middle of every jitter, so that a test can state
   ///     how long a pause is.
   ///   - events: records what is reported; nil for nothing.
-  public static func test(
+  package static func test(
     _ clock: any TokenClock, seed: UInt64? = nil, recordingIn events: RecordedEvents? = nil
   ) -> TokenEnvironment {
     let numbers = TestNumbers(seed)
@@ -44,23 +44,23 @@ extension TokenEnvironment {
 
 /// A version 4 UUID that ends in the decimal number.
 /// - Parameter number: 0 to 999,999,999,999.
-public func numberedUUID(_ number: Int) -> String {
+package func numberedUUID(_ number: Int) -> String {
   let digits = String(number)
   return "00000000-0000-4000-8000-" + String(repeating: "0", count: 12 - digits.count) + digits
 }
 
 /// The events that were reported, in order.
-public final class RecordedEvents: Sendable {
+package final class RecordedEvents: Sendable {
   private let list = Mutex<[TokenEvent]>([])
 
-  public init() {}
+  package init() {}
 
-  public func add(_ event: TokenEvent) { list.withLock { $0.append(event) } }
-  public var all: [TokenEvent] { list.withLock { $0 } }
+  package func add(_ event: TokenEvent) { list.withLock { $0.append(event) } }
+  package var all: [TokenEvent] { list.withLock { $0 } }
   /// Each event as it is logged.
-  public var texts: [String] { all.map(\.description) }
+  package var texts: [String] { all.map(\.description) }
   /// The troubles of accounts, without the accounts.
-  public var troubles: [String] {
+  package var troubles: [String] {
     all.compactMap { if case .trouble(_, let what) = $0 { what } else { nil } }
   }
 }

@@ -114,6 +114,7 @@ final class TestServer: Sendable {
     }
 
     let deviceId: String
+    let name: String
     let users: [User]
   }
 

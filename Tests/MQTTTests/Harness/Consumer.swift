@@ -38,8 +38,8 @@ final class Consumer: Sendable {
   ) {
     let seen = seen
     let mailbox = Subscriber(
-      at: broker, topic: topic, clientID: clientID, presence: presence,
-      report: { report in seen.change { $0.reports.append(report) } }, random: random,
+      at: broker, topic: topic, clientID: clientID, presence: presence, random: random,
+      report: { report in seen.change { $0.reports.append(report) } },
       sleep: { pause in
         seen.change { $0.pauses.append(pause) }
         try await sleep(pause)

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The data of an attacker who has a whole SD card: everything that was ever written to it, and everything that the
 /// device secret decrypts of that.
-public struct Loot: Sendable {
+package struct Loot: Sendable {
   /// `Vault.pinBinding`, from the device secret.
-  public var binding: [UInt8]
+  package var binding: [UInt8]
   /// Everything that the device secret decrypts, of every stored state.
-  public private(set) var opened: Set<[UInt8]> = []
+  package private(set) var opened: Set<[UInt8]> = []
   /// Everything that was written, in raw form: pages, journals, audit entries.
-  public private(set) var written: Set<[UInt8]> = []
+  package private(set) var written: Set<[UInt8]> = []
   /// Client and profile IDs that a knowledge key may belong to.
-  public var identities: [String]
+  package var identities: [String]
 
   /// - Parameter identities: client ID followed by profile ID, of each account.
-  public init(binding: [UInt8], identities: [String] = []) {
+  package init(binding: [UInt8], identities: [String] = []) {
     self.binding = binding
     self.identities = identities
   }
 
-  public mutating func add(opened secret: [UInt8]) { opened.insert(secret) }
-  public mutating func add(written bytes: [UInt8]) { written.insert(bytes) }
+  package mutating func add(opened secret: [UInt8]) { opened.insert(secret) }
+  package mutating func add(written bytes: [UInt8]) { written.insert(bytes) }
 
   /// Everything that looks like a wrapped token, at any offset of the decrypted data. Random bytes can look like a
   /// token with parameters that would take days: one offset in a million, without the limit.

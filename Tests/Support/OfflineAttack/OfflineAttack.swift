@@ -6,22 +6,22 @@
 /// all tokens together, with a probability below one in a thousand. For signs that do occur by chance, as coincidences
 /// of short pieces, their number must match the expected one (`coincidences`). No sign for any PIN means that all PINs
 /// explain the loot equally well.
-public struct OfflineAttack: Sendable {
+package struct OfflineAttack: Sendable {
   /// A sign that distinguishes PINs.
-  public struct Sign: Sendable, Hashable {
-    public let what: String
+  package struct Sign: Sendable, Hashable {
+    package let what: String
     /// The PINs that the sign indicates.
-    public let pins: [String]
+    package let pins: [String]
   }
 
-  public let loot: Loot
-  public let pins: [String]
+  package let loot: Loot
+  package let pins: [String]
   let blobs: [WrappedBlob]
   /// The 32 bytes that each blob unwraps to with each PIN, as four words.
   let tokens: [[SIMD4<UInt64>]]
 
   /// Unwraps every token with every PIN: the number of key derivations is the product of both numbers.
-  public init(on loot: Loot, pins: [String]) async {
+  package init(on loot: Loot, pins: [String]) async {
     self.loot = loot
     self.pins = pins
     let blobs = loot.blobs()
@@ -39,19 +39,19 @@ public struct OfflineAttack: Sendable {
   }
 
   /// All five-digit PINs.
-  public static let fiveDigits = (0..<100_000).map { String("\(100_000 + $0)".dropFirst()) }
+  package static let fiveDigits = (0..<100_000).map { String("\(100_000 + $0)".dropFirst()) }
 
   /// The number of different wrapped tokens in the loot.
-  public var blobCount: Int { blobs.count }
+  package var blobCount: Int { blobs.count }
 
   /// Whether one of the tokens is unwrapped with this PIN: shows in tests that the attack works.
-  public func unwraps(_ token: [UInt8], with pin: String) -> Bool {
+  package func unwraps(_ token: [UInt8], with pin: String) -> Bool {
     guard let index = pins.firstIndex(of: pin) else { return false }
     return tokens.contains { $0[index] == words(token) }
   }
 
   /// All signs that were found.
-  public func signs() async -> [Sign] { joins() + relations() + structures() + (await verifiers()) }
+  package func signs() async -> [Sign] { joins() + relations() + structures() + (await verifiers()) }
 }
 
 func words(_ bytes: [UInt8]) -> SIMD4<UInt64> {

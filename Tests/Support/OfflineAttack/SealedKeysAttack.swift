@@ -3,7 +3,7 @@ extension OfflineAttack {
   /// Attacks the form that the token verifies itself: every `SealedKeys` in the loot identifies its PIN when all are
   /// tried.
   /// - Returns: the PIN, and the number of key derivations.
-  public static func pin(
+  package static func pin(
     ofSealedKeys sealed: [UInt8], binding: [UInt8], pins: [String]
   ) -> (pin: String, derivations: Int)? {
     guard sealed.count > 52, sealed[0] == 1 else { return nil }

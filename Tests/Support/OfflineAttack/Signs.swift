@@ -64,7 +64,7 @@ extension OfflineAttack {
   /// The number of pairs of tokens that agree in three bytes at an offset, and the expected number by chance: n²/2
   /// pairs in 2²⁴.
   /// - Parameter offset: 0 to 29.
-  public func coincidences(at offset: Int) -> (found: Int, expected: Double) {
+  package func coincidences(at offset: Int) -> (found: Int, expected: Double) {
     var counts = [UInt32](repeating: 0, count: 1 << 24)
     var found = 0
     for token in tokens.joined() {

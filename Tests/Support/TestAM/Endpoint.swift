@@ -5,11 +5,11 @@ import Synchronization
 
 /// `push/sns/message`: the endpoint for devices.
 extension TestAM {
-  public struct Answer: Sendable, Equatable {
-    public let status: Int
-    public let body: String
+  package struct Answer: Sendable, Equatable {
+    package let status: Int
+    package let body: String
 
-    public static let notFound = error(404, "Not Found")
+    package static let notFound = error(404, "Not Found")
     static let badRequest = error(400, "Bad Request")
     static let done = Answer(status: 200, body: "{}")
 
@@ -21,7 +21,7 @@ extension TestAM {
   /// - Parameters:
   ///   - target: path and query, as they follow host and port.
   ///   - headers: names in lower case.
-  public func respond(method: String, target: String, headers: [String: String], body: [UInt8]) -> Answer {
+  package func respond(method: String, target: String, headers: [String: String], body: [UInt8]) -> Answer {
     let parts = target.split(separator: "?", maxSplits: 1).map(String.init)
     let ours = [false, true].map { isFull in
       String(endpoint(namingRealmInFull: isFull).drop { $0 != "/" }.dropFirst(2).drop { $0 != "/" })

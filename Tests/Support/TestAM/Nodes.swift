@@ -6,28 +6,28 @@ import Synchronization
 
 /// The nodes of an authentication journey.
 extension TestAM {
-  public enum PushType: String, Sendable { case plain = "default", challenge, biometric }
+  package enum PushType: String, Sendable { case plain = "default", challenge, biometric }
 
   /// The message that the sender node passes to the push provider.
-  public struct Push: Sendable {
-    public let messageID: String
-    public let message: String
+  package struct Push: Sendable {
+    package let messageID: String
+    package let message: String
     /// The number that the login page shows.
-    public let number: Int?
+    package let number: Int?
     /// The numbers that the device offers; empty for other push types.
-    public let candidates: [Int]
+    package let candidates: [Int]
     /// The cookie for the answer.
-    public let cookie: String
+    package let cookie: String
     let type: PushType
 
     /// `{messageId, message}`, as a delegate posts it.
-    public var envelope: [UInt8] {
+    package var envelope: [UInt8] {
       Array(JSONValue.object(["messageId": .text(messageID), "message": .text(message)]).canonical.utf8)
     }
   }
 
   /// AM's message to Amazon SNS (`GCM` and `APNS` are texts).
-  public func amazonForm(of push: Push) -> [UInt8] {
+  package func amazonForm(of push: Push) -> [UInt8] {
     let priority = version <= .am800 ? "PRIORITY" : "priority"
     let google: JSONValue = .object([
       priority: .text("high"),
@@ -48,7 +48,7 @@ extension TestAM {
   }
 
   /// The outcome of the result verifier.
-  public enum Outcome: String, Sendable, Equatable { case isTrue = "true", isFalse = "false", waiting, expired }
+  package enum Outcome: String, Sendable, Equatable { case isTrue = "true", isFalse = "false", waiting, expired }
 
   private func messageID(_ prefix: String) -> String { "\(prefix):\(Random.uuid())\(now())" }
 
@@ -56,7 +56,7 @@ extension TestAM {
   /// - Parameters:
   ///   - oath: the query of the OATH part, for the combined node (7.3 and later): `secret=…&period=30`.
   ///   - policies: JSON.
-  public func registrationURI(
+  package func registrationURI(
     _ user: String, issuer: String = "Example", oath: String? = nil, policies: String? = nil
   ) -> String {
     precondition(version >= .am73 || oath == nil && policies == nil, "7.2 has neither")
@@ -88,7 +88,7 @@ extension TestAM {
   /// The registration node polls, as every few seconds since it showed the QR code: a registration becomes the user's
   /// device.
   /// - Returns: nil also if the device registered after the node's time limit, although it got status 200.
-  public func finishRegistration(of user: String) -> Profile? {
+  package func finishRegistration(of user: String) -> Profile? {
     state.withLock { state in
       guard
         let (id, token) = state.tokens.first(where: {
@@ -110,7 +110,7 @@ extension TestAM {
   ///   - payload: the text that the journey's script puts into the message, as AM prints it.
   ///   - isLegacy: whether to send the form of AM before 7.2.
   /// - Returns: nil if the user has no device.
-  public func send(
+  package func send(
     _ user: String, _ type: PushType = .plain, timeout: Int64 = 120, payload: String = "{  }", isLegacy: Bool = false
   ) -> Push? {
     guard let profile = profiles.first(where: { $0.user == user }) else { return nil }
@@ -155,15 +155,15 @@ extension TestAM {
   }
 
   /// Another poll has consumed the answer.
-  public func forget(_ push: Push) { state.withLock { $0.tokens[push.messageID] = nil } }
+  package func forget(_ push: Push) { state.withLock { $0.tokens[push.messageID] = nil } }
 
   /// The result verifier polls, and consumes the answer.
-  public func verify(_ push: Push, type: PushType = .plain) -> Outcome {
+  package func verify(_ push: Push, type: PushType = .plain) -> Outcome {
     verify(push.messageID, number: type == .challenge ? push.number : nil)
   }
 
   /// - Parameter number: the number on the login page, for a push type that has one.
-  public func verify(_ messageID: String, number: Int?) -> Outcome {
+  package func verify(_ messageID: String, number: Int?) -> Outcome {
     state.withLock { state in
       guard let token = state.tokens[messageID], token.expiresAt >= now() else { return .expired }
       switch token.phase {

@@ -6,9 +6,9 @@ import Synchronization
 
 /// A stand-in for one realm of PingAM. It performs the checks of AM's published source in the same order, including its
 /// quirks, and does not use the adapter's code.
-public final class TestAM: Sendable {
+package final class TestAM: Sendable {
   /// AM versions that a client can distinguish.
-  public enum Version: String, Sendable, CaseIterable, Comparable {
+  package enum Version: String, Sendable, CaseIterable, Comparable {
     case am72 = "7.2"
     case am73 = "7.3"
     case am74 = "7.4"
@@ -16,18 +16,18 @@ public final class TestAM: Sendable {
     case am801 = "8.0.1"
     case am802 = "8.0.2"
 
-    public static func < (one: Version, other: Version) -> Bool { one.rawValue < other.rawValue }
+    package static func < (one: Version, other: Version) -> Bool { one.rawValue < other.rawValue }
   }
 
   /// One device of one user, as the registration node stores it.
-  public struct Profile: Sendable, Equatable {
-    public var user: String
+  package struct Profile: Sendable, Equatable {
+    package var user: String
     /// Nil if the device did not send it, which AM accepts.
-    public var mechanismUID: String?
-    public var deviceID: String
-    public var communicationType: String
-    public var deviceType: String?
-    public var deviceName: String
+    package var mechanismUID: String?
+    package var deviceID: String
+    package var communicationType: String
+    package var deviceType: String?
+    package var deviceName: String
     var secret: [UInt8]
   }
 
@@ -72,10 +72,10 @@ public final class TestAM: Sendable {
     func providerTakes(_ device: String) -> Bool { !device.isEmpty && !providerRefuses }
   }
 
-  public let version: Version
+  package let version: Version
   /// The base URL without a trailing slash.
-  public let base: String
-  public let realm: String
+  package let base: String
+  package let realm: String
   /// The path in QR codes; AM responds on both paths.
   let namesRealmInFull: Bool
   /// Seconds; AM's `mdDuration`.
@@ -90,7 +90,7 @@ public final class TestAM: Sendable {
   ///   - realm: the realm's name; empty for the root.
   ///   - namesRealmInFull: whether QR codes contain `/realms/root/realms/alpha` rather than `/alpha`.
   ///   - now: milliseconds since 1970.
-  public init(
+  package init(
     _ version: Version = .am802, base: String, realm: String, namesRealmInFull: Bool = false,
     now: @escaping @Sendable () -> Int64
   ) {
@@ -110,22 +110,22 @@ public final class TestAM: Sendable {
   }
 
   /// Whether the push service is configured in the realm.
-  public func set(hasPushService: Bool) { state.withLock { $0.hasPushService = hasPushService } }
+  package func set(hasPushService: Bool) { state.withLock { $0.hasPushService = hasPushService } }
 
   /// Whether the push provider refuses every device.
-  public func set(providerRefuses: Bool) { state.withLock { $0.providerRefuses = providerRefuses } }
+  package func set(providerRefuses: Bool) { state.withLock { $0.providerRefuses = providerRefuses } }
 
-  public var profiles: [Profile] { state.withLock { $0.profiles } }
+  package var profiles: [Profile] { state.withLock { $0.profiles } }
 
   /// The received JWTs in order, valid or not.
-  public var received: [String] { state.withLock { $0.received } }
+  package var received: [String] { state.withLock { $0.received } }
 
   /// The number of requests without the cookie of their message or QR code: a load balancer would have routed them to
   /// another AM.
-  public var strays: Int { state.withLock { $0.strays } }
+  package var strays: Int { state.withLock { $0.strays } }
 
   /// The secret that a user's device shares with this AM.
-  public func secret(of user: String) -> [UInt8]? {
+  package func secret(of user: String) -> [UInt8]? {
     state.withLock { state in state.profiles.first { $0.user == user }?.secret }
   }
 

@@ -8,10 +8,10 @@ import Logging
 import NIOCore
 import NIOSSL
 import Synchronization
-public import TestAM
+package import TestAM
 
 /// `TestAM` behind a TLS server on the loopback interface, one for each realm.
-public final class TestAMServer: Sendable {
+package final class TestAMServer: Sendable {
   private struct State {
     var realms: [TestAM] = []
     var answersToLose = 0
@@ -21,7 +21,7 @@ public final class TestAMServer: Sendable {
   /// The errors of connections that a client closed early.
   private struct ConnectionLostError: Error {}
 
-  public let port: Int
+  package let port: Int
   private let state: Shared
   private let task: Task<Void, any Error>
 
@@ -39,7 +39,7 @@ public final class TestAMServer: Sendable {
 
   /// - Parameters:
   ///   - certificate: a PEM file, like `key`.
-  public static func start(certificate: String, key: String) async throws -> TestAMServer {
+  package static func start(certificate: String, key: String) async throws -> TestAMServer {
     let shared = Shared()
     let tls = TLSConfiguration.makeServerConfiguration(
       certificateChain: try NIOSSLCertificate.fromPEMFile(certificate).map { .certificate($0) },
@@ -62,7 +62,7 @@ public final class TestAMServer: Sendable {
   }
 
   /// Another realm of this AM, with its own users and clock.
-  public func realm(_ name: String, _ version: TestAM.Version = .am802) -> TestAM {
+  package func realm(_ name: String, _ version: TestAM.Version = .am802) -> TestAM {
     let am = TestAM(version, base: "https://127.0.0.1:\(port)/am", realm: name) {
       Int64(Date().timeIntervalSince1970 * 1000)
     }
@@ -71,10 +71,10 @@ public final class TestAMServer: Sendable {
   }
 
   /// The given number of next requests are handled, and their responses are interrupted.
-  public func loseAnswers(_ count: Int) { state.state.withLock { $0.answersToLose = count } }
+  package func loseAnswers(_ count: Int) { state.state.withLock { $0.answersToLose = count } }
 
   /// Simulates a load balancer without an AM: status 503 for every request, until AM is back.
-  public func set(away isAway: Bool) { state.state.withLock { $0.isAway = isAway } }
+  package func set(away isAway: Bool) { state.state.withLock { $0.isAway = isAway } }
 
   private static func respond(to request: Request, _ shared: Shared) async throws -> Response {
     let (realms, isAway) = shared.state.withLock { ($0.realms, $0.isAway) }

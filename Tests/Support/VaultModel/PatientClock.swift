@@ -2,7 +2,7 @@
 import ApprovalTestKit
 package import MobileAuth
 import Synchronization
-package import Vault
+import Vault
 
 /// A manual clock that is advanced only by the waits of attempts.
 package final class PatientClock: TokenClock {

@@ -29,10 +29,11 @@ struct FileBackend: ServerBackend {
   func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
     let (path, user) = try Self.parse(request.uri)
     let server = TokenServerRecord(
-      id: TokenServerID("file"), kind: Self.kind, url: path, secrets: SecretBytes(copying: []))
+      id: TokenServerID("file"), kind: Self.kind, url: path, registration: context.environment.makeEnrollmentID(),
+      secrets: SecretBytes(copying: []))
     let account = AccountRecord(
       id: AccountID(request.name ?? user), server: server.id, profile: user, stage: .active,
-      secrets: SecretBytes(copying: []))
+      enrollment: context.environment.makeEnrollmentID(), secrets: SecretBytes(copying: []))
     request.progress("registering \(user)")
     try context.store.put(server)
     try FileServer(path: path).change { $0.pending[user] = [] }

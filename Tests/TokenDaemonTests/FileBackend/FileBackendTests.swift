@@ -58,9 +58,9 @@ import Vault
     let options = EnrollmentOptions(uri: "file-token:\(server.path)#ann")
     _ = try await fixture.answer(.enroll(options), as: AccountResponse.self)
     let account = try fixture.vault.account(AccountID("ann"))
-    try Backends(fixture.vault, fixture.context, kinds: Self.kinds).requireUnlocked(account)
+    try Backends(fixture.vault, fixture.context, kinds: Self.kinds).operations.requireUnlocked(account)
     #expect(throws: StateStoreError.corrupt(.kind("file", TokenServerID("file")))) {
-      try Backends(fixture.vault, fixture.context).requireUnlocked(account)
+      try Backends(fixture.vault, fixture.context).operations.requireUnlocked(account)
     }
   }
 }

@@ -2,7 +2,7 @@
 package import ArgumentParser
 import CLinux
 package import ControlProtocol
-import MobileAuth
+package import MobileAuth
 import Secrets
 
 package struct OneTimePasswordCommand: DaemonCommand {
@@ -26,7 +26,7 @@ package struct OneTimePasswordCommand: DaemonCommand {
       forbidMemoryDumps()
       overwriteFreedMemory()
       guard let code = try fromService() else { try DaemonProgram.start() }
-      show(code)
+      show(code, on: SystemClock())
     }
   }
 
@@ -40,7 +40,7 @@ package struct OneTimePasswordCommand: DaemonCommand {
   }
 
   /// Prints the code; on standard error, for how long it is valid.
-  package func show(_ code: CodeResponse) {
+  package func show(_ code: CodeResponse, on clock: any TokenClock) {
     json.print(code, text: \.code)
     guard !json.isWanted else { return }
     if let counter = code.counter { say("counter \(counter)") }
@@ -48,7 +48,7 @@ package struct OneTimePasswordCommand: DaemonCommand {
       if approval_linux_clock_is_synchronized() == 0 {
         say("this board's clock is not synchronized: if it is wrong, the code is wrong")
       }
-      say("valid for \(max(0, until - SystemClock().wallClockMilliseconds / 1000)) s")
+      say("valid for \(max(0, until - clock.wallClockMilliseconds / 1000)) s")
     }
   }
 }

@@ -40,7 +40,7 @@ extension AccountService {
         if case .authenticatorFailed = error { await dialog.show(.noSuchChoice) }
         throw sessionEnded(by: error, account.id)
       }
-      try record(.authenticatorRegistered, account.id, id)
+      try pins.record(.authenticatorRegistered, account.id, id)
       await dialog.show(.confirmed)
     }
     return AuthenticatorsResponse(account, try await server.authenticators(of: account.id))
@@ -60,7 +60,7 @@ extension AccountService {
     do { isNotified = try await server.deregister(id, in: session) } catch {
       throw sessionEnded(by: error, account.id)
     }
-    try record(.authenticatorDeregistered, account.id, isNotified ? id : "\(id), only on this token (9028)")
+    try pins.record(.authenticatorDeregistered, account.id, isNotified ? id : "\(id), only on this token (9028)")
     var response = AuthenticatorsResponse(
       account,
       isNotified ? try await server.authenticators(of: account.id) : all.filter { $0.identifier != id })
@@ -73,7 +73,7 @@ extension AccountService {
     let (server, all) = try await authenticators(of: account, at: found)
     try requireRegistered(known(id, in: all, of: account), of: account)
     try server.prefer(id, of: account.id)
-    try record(.authenticatorPreferred, account.id, id)
+    try pins.record(.authenticatorPreferred, account.id, id)
     return AuthenticatorsResponse(account, try await server.authenticators(of: account.id))
   }
 
@@ -115,10 +115,10 @@ extension AccountService {
       await dialog.show(.talkingToServer)
       do {
         let session = try await server.logIn(account.id, with: authenticator.identifier, code: code)
-        try record(.loggedIn, account.id, "with \(authenticator.identifier)")
+        try pins.record(.loggedIn, account.id, "with \(authenticator.identifier)")
         return session
       } catch TokenServerError.authenticatorFailed(let failure) {
-        try record(.authenticatorFailed, account.id, "\(authenticator.identifier): \(failure)")
+        try pins.record(.authenticatorFailed, account.id, "\(authenticator.identifier): \(failure)")
         await dialog.show(.noSuchChoice)
         guard !failure.isRevoked, failure.info.map({ (4000..<5000).contains($0.status) }) == true else {
           throw TokenServerError.authenticatorFailed(failure)
@@ -181,7 +181,7 @@ extension AccountService {
   private func sessionEnded(by fault: TokenServerError, _ account: AccountID) -> any Error {
     guard case .notAuthenticated = fault else { return fault }
     service.set(nil)
-    try? record(.loggedOut, account, "the token server no longer knows the session")
+    try? pins.record(.loggedOut, account, "the token server no longer knows the session")
     return CommandError(.refused, "\(account) is not logged in any more; repeat the command", number: 9010)
   }
 }

@@ -49,7 +49,7 @@ extension AccountService {
   func allow(_ name: String, _ text: String, _ progress: @escaping Progress) async throws -> OriginsResponse {
     let (account, found) = try find(name)
     _ = try calls(of: account, at: found)
-    let origin = try Self.origin(text)
+    let origin = try HTTPOrigin(argument: text)
     try requireOtherServer(origin, than: account)
     guard !account.allowedOrigins.contains(origin.text) else { return OriginsResponse(account) }
     guard account.allowedOrigins.count < AccountRecord.mostOrigins else {
@@ -69,8 +69,8 @@ extension AccountService {
 
   /// Removes an origin from the allow-list.
   func disallow(_ name: String, _ text: String) throws -> OriginsResponse {
-    let account = try findActive(name)
-    let origin = try Self.origin(text)
+    let account = try operations.activeAccount(name)
+    let origin = try HTTPOrigin(argument: text)
     guard account.allowedOrigins.contains(origin.text) else { return OriginsResponse(account) }
     var changed = account
     changed.allowedOrigins.removeAll { $0 == origin.text }
@@ -100,13 +100,6 @@ extension AccountService {
       throw CommandError(.usage, "\(account.id) cannot call resource servers: its server has no sessions")
     }
     return server
-  }
-
-  static func origin(_ text: String) throws -> HTTPOrigin {
-    guard let origin = HTTPOrigin(text) else {
-      throw CommandError(.usage, "not an origin, https://HOST or https://HOST:PORT: \(text.prefix(256))")
-    }
-    return origin
   }
 }
 

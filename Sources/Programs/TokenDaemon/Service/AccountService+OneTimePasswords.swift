@@ -9,7 +9,7 @@ package import Vault
 /// panel.
 extension AccountService {
   func oneTimePassword(_ name: String?, _ progress: @escaping Progress) async throws -> CodeResponse {
-    let account = try backends.accountWithOneTimePasswords(name)
+    let account = try operations.accountWithOneTimePasswords(name)
     let verdict = try vault.nextOneTimePassword(of: account.id, in: environment, notBefore: releaseTime)
     guard verdict == .pinWanted else { return try CodeResponse(verdict, of: account.id) }
     guard let pin = account.pin, pin.verifier == .token, hasKeypad else {
@@ -17,14 +17,13 @@ extension AccountService {
     }
     return try await service.panelTasks.perform(at: account.server) { panel in
       progress("type the PIN of \(account.id) on the keypad, then Enter")
-      let dialog = PanelDialog(panel, in: environment)
-      let secret = try await unlock(account.id, length: pin.length, dialog, on: panel).keys
+      let secret = try await pins.unlock(account.id, length: pin.length, on: panel).keys
       // The account may have been locked while the user typed the PIN.
-      try backends.requireUnlocked(try vault.account(account.id))
+      try operations.requireUnlocked(try vault.account(account.id))
       let verdict = try vault.nextOneTimePassword(
         of: account.id, unlocked: secret, in: environment, notBefore: releaseTime)
       let response = try CodeResponse(verdict, of: account.id)
-      await dialog.show(.confirmed)
+      await panel.show(.confirmed)
       return response
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import ControlProtocol
+import HTTP
 package import ServerBackends
 
 /// What can be said of an enrollment URI before storage is opened.
@@ -17,20 +18,13 @@ extension Backends {
   /// Rejects options that the URI's kind of server does not accept.
   package static func check(_ options: EnrollmentOptions, among kinds: [any ServerBackend.Type] = Self.kinds) throws {
     let form = try form(of: options.uri, among: kinds)
-    if options.asksPIN, !form.takesPIN {
-      throw CommandError(.usage, "--ask-pin is for push tokens and one-time passwords; here \(form.pinDecision)")
+    for option in EnrollmentOption.allCases where options.has(option) && !form.options.contains(option) {
+      let able = kinds.filter { $0.enrollmentOptions.contains(option) }
+      let uris = uriPrefixes(of: able).map { "\($0)…" }.enumerated(with: "or")
+      let hint = option == .pin ? "; here \(form.pinDecision)" : ""
+      throw CommandError(.usage, "\(option.argument) is for accounts of \(able.names { _ in true }): \(uris)\(hint)")
     }
-    if options.mailbox != nil, !form.takesMailbox {
-      let prefixes = kinds.filter { $0 is any MailboxAddressing.Type }.flatMap { $0.uriPrefixes }
-      throw CommandError(
-        .usage,
-        "--mailbox is for push mechanisms of \(names(of: kinds) { $0 is any MailboxAddressing.Type }): "
-          + list(prefixes.map { "\($0)…" }, "or"))
-    }
-    if !options.allowedOrigins.isEmpty, !form.takesOrigins {
-      throw CommandError(.usage, "--allow-origin is for accounts of approvaltoken://… only")
-    }
-    for text in options.allowedOrigins { _ = try AccountService.origin(text) }
+    for text in options.allowedOrigins { _ = try HTTPOrigin(argument: text) }
   }
 
   /// Whether the URI contains a secret that stays valid after the enrollment. Other URIs carry a one-time code only.
@@ -46,21 +40,23 @@ extension Backends {
   }
 
   static func notAnEnrollmentURI(_ kinds: [any ServerBackend.Type]) -> String {
+    "not an enrollment URI: one begins with \(uriPrefixes(of: kinds).enumerated(with: "or"))"
+  }
+
+  /// Each once.
+  private static func uriPrefixes(of kinds: [any ServerBackend.Type]) -> [String] {
     var prefixes: [String] = []
     for prefix in kinds.flatMap({ $0.uriPrefixes }) where !prefixes.contains(prefix) { prefixes.append(prefix) }
-    return "not an enrollment URI: one begins with \(list(prefixes, "or"))"
+    return prefixes
   }
+}
 
-  /// The names of the kinds of servers that have a capability, for messages.
-  package static func names(
-    of kinds: [any ServerBackend.Type] = Self.kinds, with capability: (any ServerBackend.Type) -> Bool
-  ) -> String {
-    list(kinds.filter(capability).map { $0.displayName }, "and")
-  }
-
-  /// - Parameter conjunction: before the last item.
-  private static func list(_ items: [String], _ conjunction: String) -> String {
-    guard let last = items.last, items.count > 1 else { return items.first ?? "" }
-    return "\(items.dropLast().joined(separator: ", ")) \(conjunction) \(last)"
+extension EnrollmentOptions {
+  fileprivate func has(_ option: EnrollmentOption) -> Bool {
+    switch option {
+    case .pin: asksPIN
+    case .mailbox: mailbox != nil
+    case .origins: !allowedOrigins.isEmpty
+    }
   }
 }

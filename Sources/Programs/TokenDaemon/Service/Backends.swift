@@ -7,17 +7,15 @@ package import MobileAuth
 package import ServerBackends
 package import Vault
 
-/// The backends of this process, one of each kind.
+/// The backends of this process over its vault.
 package struct Backends: Sendable {
   package let vault: Vault
-  let context: BackendContext
-  private let all: [any ServerBackend]
+  package let operations: AccountOperations
 
   /// - Parameter context: its store is the vault.
   init(_ vault: Vault, _ context: BackendContext, kinds: [any ServerBackend.Type] = Self.kinds) {
     self.vault = vault
-    self.context = context
-    all = kinds.map { $0.init(context) }
+    operations = AccountOperations(context, kinds: kinds)
   }
 
   /// For a command that runs without the service: the board is not known, and no PIN can be typed.
@@ -25,33 +23,15 @@ package struct Backends: Sendable {
     self.init(vault, BackendContext(vault, authorities: authorities, in: environment))
   }
 
+  var context: BackendContext { operations.context }
   var environment: TokenEnvironment { context.environment }
-
-  var kinds: [any ServerBackend.Type] { all.map { type(of: $0) } }
-
-  /// - Throws: `.corrupt` for a kind that this version does not know.
-  package func backend(of server: TokenServerRecord) throws(StateStoreError) -> any ServerBackend {
-    guard let backend = all.first(where: { type(of: $0).kind == server.kind }) else {
-      throw .corrupt(.kind(server.kind, server.id))
-    }
-    return backend
-  }
-
-  /// The backend of the account's server.
-  /// - Throws: `.corrupt` also if the server is missing: a lock must not disappear with it.
-  package func backend(of account: AccountRecord) throws(StateStoreError) -> any ServerBackend {
-    guard let server = try vault.server(account.server) else {
-      throw .corrupt(.serverOf(account.id, account.server))
-    }
-    return try backend(of: server)
-  }
 
   /// Makes the client for a server; nil if accounts of its kind have no server.
   /// - Parameter report: called with the client's events.
   package func client(
     for server: TokenServerRecord, report: @escaping @Sendable (TokenEvent) -> Void = { _ in }
   ) throws -> (any TokenServerClient)? {
-    try backend(of: server).client(
+    try operations.backend(of: server).client(
       for: server, accounts: accounts(at: server), in: environment.reporting(to: report))
   }
 
@@ -68,18 +48,8 @@ package struct Backends: Sendable {
     try vault.accounts().filter { $0.server == server.id }
   }
 
-  /// The accounts of backends with a capability, each with its backend.
-  /// - Parameter capability: casts a backend to the capability's protocol.
-  package func accounts<Capability>(
-    _ capability: (any ServerBackend) -> Capability?
-  ) throws(StateStoreError) -> [(account: AccountRecord, backend: Capability)] {
-    var found: [TokenServerID: Capability] = [:]
-    for server in try vault.servers() { found[server.id] = (try? backend(of: server)).flatMap(capability) }
-    return try vault.accounts().compactMap { account in found[account.server].map { (account: account, backend: $0) } }
-  }
-
   /// The backends that receive push messages.
-  var receivers: [any PushReceiver] { all.compactMap { $0 as? any PushReceiver } }
+  var receivers: [any PushReceiver] { operations.backends.compactMap { $0 as? any PushReceiver } }
 
   /// Stores a push message of any kind of server.
   /// - Throws: the error of the first receiver, if none accepts the message.
@@ -92,30 +62,17 @@ package struct Backends: Sendable {
   }
 
   /// Rejects options that the URI's kind of server does not accept.
-  func check(_ options: EnrollmentOptions) throws { try Self.check(options, among: kinds) }
+  func check(_ options: EnrollmentOptions) throws { try Self.check(options, among: operations.kinds) }
 
   /// Enrolls an account at a server of the kind that recognizes the URI.
   package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
-    guard let backend = all.first(where: { type(of: $0).recognizes(request.uri) }) else {
-      throw CommandError(.badData, Self.notAnEnrollmentURI(kinds))
+    guard let backend = operations.backends.first(where: { type(of: $0).recognizes(request.uri) }) else {
+      throw CommandError(.badData, Self.notAnEnrollmentURI(operations.kinds))
     }
     let account = try await backend.enroll(request)
     guard request.name == nil, type(of: backend).namesAccountsAfterUsers else { return account }
     // The enrollment is complete: without a new name, too.
-    return (try? named(account)) ?? account
-  }
-
-  /// Renames an account without a name of the user's choice after the user at the server: "ann@example.com".
-  private func named(_ account: AccountRecord) throws -> AccountRecord {
-    guard account.id.text == account.profile, let user = account.displayName else { return account }
-    let taken = Set(try vault.accounts().map(\.id.text))
-    guard let name = accountName(of: user, at: account.server, except: taken) else { return account }
-    var named = account
-    named.id = AccountID(name)
-    try vault.rename(
-      account.id, to: named.id,
-      environment.auditEntry(.renamed, account: named.id, detail: "was \(account.id)"))
-    return named
+    return (try? operations.namedAfterUser(account)) ?? account
   }
 }
 
@@ -143,6 +100,6 @@ extension BackendContext {
     self.board?.hasDisplay = configuration.hasDisplay
     keypadCodes = configuration.keypadCodes
     keyDerivation = board.keyDerivation
-    pinVerifier = board.profile.hasKeypad ? VaultPINVerifier(vault: vault, environment: environment) : nil
+    pinVerifier = board.profile.hasKeypad ? StorePINVerifier(vault, in: environment) : nil
   }
 }

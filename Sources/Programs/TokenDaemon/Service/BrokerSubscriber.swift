@@ -3,13 +3,26 @@ import Cryptography
 import HTTP
 import Logging
 import MQTT
+import MobileAuth
 import ServerBackends
 
 /// An MQTT client of the configured broker: receives hints and push messages of token servers.
 struct BrokerSubscriber: HintBroker {
   let settings: BrokerSettings
   let credentials: Broker.Credentials?
-  let logger: Logger
+  let environment: TokenEnvironment
+  private let limitedLog: LimitedLog
+
+  init(
+    settings: BrokerSettings, credentials: Broker.Credentials?, environment: TokenEnvironment, logger: Logger
+  ) {
+    self.settings = settings
+    self.credentials = credentials
+    self.environment = environment
+    limitedLog = LimitedLog(logger, clock: environment.clock)
+  }
+
+  private static let connection = "the connection to the broker"
 
   var replacesEventStream: Bool { settings.replacesEventStream }
 
@@ -18,9 +31,11 @@ struct BrokerSubscriber: HintBroker {
     take: @escaping @Sendable ([UInt8]) -> Void
   ) async -> String {
     // The token server names a device with 64 hex digits. 22 of them make the MQTT client id unique.
-    let reader = MQTT.Subscriber(at: broker, topic: mailbox, clientID: "t" + device.prefix(22).lowercased()) { report in
+    let reader = MQTT.Subscriber(
+      at: broker, topic: mailbox, clientID: "t" + device.prefix(22).lowercased(), random: environment.random
+    ) { report in
       if report == .connected {
-        logger.info("listening at the broker \(settings.host)")
+        limitedLog.report("listening at the broker \(settings.host)", at: .info, about: Self.connection)
         isUp()
       }
     }
@@ -29,7 +44,7 @@ struct BrokerSubscriber: HintBroker {
       take(message)
       return true
     }
-    if failure != .closed { logger.warning("\(failure)") }
+    if failure != .closed { limitedLog.report("\(failure)", about: Self.connection) }
     return "\(failure)"
   }
 
@@ -37,16 +52,18 @@ struct BrokerSubscriber: HintBroker {
   /// a retained message that says whether a subscriber is connected.
   func deliver(from mailbox: String, to receiver: any PushReceiver) async throws {
     let reader = MQTT.Subscriber(
-      at: broker, topic: mailbox, clientID: Self.clientID(for: mailbox), presence: "\(mailbox)/presence"
+      at: broker, topic: mailbox, clientID: Self.clientID(for: mailbox), presence: "\(mailbox)/presence",
+      random: environment.random
     ) { report in
       switch report {
       case .connected:
-        logger.info("fetching push messages at the broker \(settings.host)")
+        limitedLog.report("fetching push messages at the broker \(settings.host)", at: .info, about: Self.connection)
         receiver.set(channelFault: nil, of: mailbox)
       case .disconnected(let failure, let pause):
-        logger.warning("\(failure); trying again in \(pause)")
+        limitedLog.report("\(failure); trying again in \(pause)", about: Self.connection)
         receiver.set(channelFault: "\(failure)", of: mailbox)
-      case .refused(let bytes): logger.warning("a push message of \(bytes) bytes was refused at the broker")
+      case .refused(let bytes):
+        limitedLog.report("a push message of \(bytes) bytes was refused at the broker", about: "refused push messages")
       }
     }
     try await reader.run { message in receiver.isFinal(message) }

@@ -7,7 +7,7 @@ import Synchronization
 import Vault
 
 /// Runs the request handler and one listener per token server, and restarts them when the accounts change.
-final class TokenService: Service {
+final class TokenService: Service, UserState {
   private let vault: Vault
   private let panel: any Panel
   private let backends: Backends
@@ -15,7 +15,9 @@ final class TokenService: Service {
   private let events: AsyncStream<TokenEvent>
   private let onReady: @Sendable () -> Void
   private let inbox: Inbox
+  private let waits = LoopWaits()
   private let state = Mutex(State())
+  private let limitedLog: LimitedLog
   private let mailboxes: MailboxWatch
   private let recordsTexts: Bool
   private let (reloads, reloading) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -36,6 +38,7 @@ final class TokenService: Service {
     self.logger = logger
     self.events = events
     self.onReady = onReady
+    limitedLog = LimitedLog(logger, clock: backends.environment.clock)
     inbox = Inbox(in: backends.environment)
     panelTasks = PanelTaskQueue(changes: inbox.changes)
     mailboxes = MailboxWatch(backends, broker: broker) { logger.error("\($0)") }
@@ -51,6 +54,8 @@ final class TokenService: Service {
     var lost: Set<AccountID> = []
     /// The accounts at the last round.
     var accounts: Set<AccountID> = []
+    /// Whether the present round could not begin, because of an error.
+    var hasFailed = false
   }
 
   /// A code that the user must type into a portal to finish a login.
@@ -61,6 +66,9 @@ final class TokenService: Service {
     let receivedAtMilliseconds: Int64
     let until: MonotonicInstant
   }
+
+  /// How long the listeners of a round delay the next round, after they were canceled.
+  private static let listenerPatience = Duration.seconds(5)
 
   /// How long a code is shown: portals wait no longer than for the answer itself.
   private static let codeLifetime = Duration.seconds(120)
@@ -130,13 +138,18 @@ final class TokenService: Service {
   var connections: [TokenServerID: Reachability] { inbox.connectivity.all }
   var pending: [PendingMobileAuthRequest] { inbox.pending.all }
   /// The request on the panel, and its changes.
-  var shown: ShownRequest { inbox.shown }
+  var shown: ShownRequest { inbox.panel.shown }
 
   /// Shows a pending request next.
   func choose(_ transaction: TransactionID) { inbox.choose(transaction) }
 
-  /// The number of the wait in which the request handler is; nil while it handles a request, or does not run.
-  var currentWait: Int? { inbox.waits.current }
+  var handlerState: HandlerState {
+    switch waits.loop {
+    case .waiting(let number): .waiting(number)
+    case .handling: .handling
+    case .absent: state.withLock { $0.hasFailed } ? .failed : .absent
+    }
+  }
 
   /// Ends the request handler's wait; it looks for something to do, and waits again.
   func endWait() { inbox.changes.raise() }
@@ -181,8 +194,10 @@ final class TokenService: Service {
 
   /// Runs one round. On an error it logs, shows the error on the LED, and waits until the accounts change.
   private func serveUntilCanceled() async {
+    state.withLock { $0.hasFailed = false }
     do { try await serve() } catch is CancellationError { return } catch {
       logger.error("no request can be answered: \(error)")
+      state.withLock { $0.hasFailed = true }
       await panel.show(.seeLog)
     }
   }
@@ -208,30 +223,35 @@ final class TokenService: Service {
       return !state.lost.isEmpty
     }
     let handler = Handler(
-      servers: servers, inbox: inbox, panelTasks: panelTasks, panel: panel, stateStore: vault,
+      servers: servers, inbox: inbox, panelTasks: panelTasks, waits: waits, panel: panel, stateStore: vault,
       mustEnroll: isAnyLost || !accounts.contains { $0.stage == .active }
         || accounts.contains { $0.stage == .mustEnrollAgain },
       recordsTexts: recordsTexts, in: environment)
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      for server in servers {
-        let listener = RequestListener(
-          to: server, inbox: inbox, stateStore: vault, in: environment)
-        group.addTask { _ = try await listener.run() }
+    let listeners = Listeners(
+      servers.map { RequestListener(to: $0, inbox: inbox, stateStore: vault, in: environment) }, in: environment)
+    var ending: any Error = CancellationError()
+    do {
+      try await withTaskCancellationHandler {
+        try await handler.run()
+      } onCancel: {
+        listeners.cancel()
       }
-      group.addTask { try await handler.run() }
-      try await group.waitForAll()
+    } catch { ending = error }
+    for server in await listeners.end(within: Self.listenerPatience) {
+      logger.error("the listener for \(server) does not end; requests are handled without waiting for it")
     }
+    throw ending
   }
 
   private func reporter() -> @Sendable (TokenEvent) -> Void {
-    { [logger, vault, self] event in
+    { [logger, limitedLog, vault, self] event in
       switch event {
       case .rosterChanged: reload()
       case .mailboxMoved:
         logger.info("\(event)")
         followMailboxes()
       case .disconnected, .stopped, .retrying, .stateStoreFailed, .trouble, .dropped, .expiredUnannounced:
-        logger.warning("\(event)")
+        limitedLog.report("\(event)", about: event.subject)
       case .audited: logger.info("\(event)")
       case .code(let account, let transaction, let code):
         logger.info("\(event)")
@@ -241,7 +261,7 @@ final class TokenService: Service {
         logger.warning("\(event)")
         noteLoss(of: account)
       case .connected(let id):
-        logger.info("\(event)")
+        limitedLog.report("\(event)", at: .info, about: event.subject)
         guard let server = state.withLock({ $0.servers[id] }) as? any TimeSource else { return }
         // Store the server's time: a board that starts without a clock uses it to check this server's certificate.
         Task { if let time = await server.serverTime { try? vault.note(time: time, of: id) } }

@@ -13,6 +13,12 @@ extension Vault: BackendStore {
     if case .intact? = try? verifyAudit() { false } else { true }
   }
 
+  package func failureCounts(
+    of account: AccountID, in environment: TokenEnvironment
+  ) throws(StateStoreError) -> FailureCounts? {
+    try pinStatus(of: account, in: environment)?.counts
+  }
+
   package func accountsWithOneTimePasswords() throws(StateStoreError) -> Set<AccountID> {
     Set(try oneTimePasswords().keys)
   }

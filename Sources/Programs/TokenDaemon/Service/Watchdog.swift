@@ -6,7 +6,7 @@ import ServiceLifecycle
 /// Reports at intervals that the service works: that its threads run tasks, that the panel answers, and that the
 /// request handler reacts to changes. It wakes the handler and looks at the next interval whether the handler waits
 /// again. A handler that handles a request, or that does not run because of an error, which the LED shows, is not a
-/// hang.
+/// hang; one that does not run for another reason at two looks in succession is.
 struct Watchdog: Service {
   let interval: Duration
   let environment: TokenEnvironment
@@ -17,11 +17,11 @@ struct Watchdog: Service {
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
-      var former: Int?
+      var former: HandlerState?
       while (try? await environment.sleep(for: interval)) != nil {
         _ = await panel.troubles
-        let current = subject.currentWait
-        if current == nil || current != former { report() }
+        let current = subject.handlerState
+        if current.isNormal || current != former { report() }
         former = current
         subject.endWait()
       }
@@ -31,10 +31,23 @@ struct Watchdog: Service {
 
 /// What the watchdog watches.
 protocol WatchdogSubject: Sendable {
-  /// The number of the wait in which the request handler is; nil while it is not waiting.
-  var currentWait: Int? { get }
-  /// Ends the wait.
+  var handlerState: HandlerState { get }
+  /// Ends the handler's wait.
   func endWait()
+}
+
+/// What the request handler does.
+enum HandlerState: Equatable {
+  /// It waits for a change; the number of the wait.
+  case waiting(Int)
+  case handling
+  /// It does not run because of an error, which the LED shows.
+  case failed
+  /// It does not run, for example while the accounts are read again.
+  case absent
+
+  /// Whether it may last.
+  fileprivate var isNormal: Bool { self == .handling || self == .failed }
 }
 
 extension TokenService: WatchdogSubject {}

@@ -109,9 +109,9 @@ final class CallbackWorker: Service {
         log.notice("callback for \(job.transactionID) refused for good: \(why)")
       case .failed(let why):
         let attempts = job.attempts + 1
-        let delayMs = CallbackSchedule.delayMs(afterFailures: attempts, jitter: .random(in: -1...1))
-        let dueAt = clock.now() + .milliseconds(delayMs)
-        log.notice("callback for \(job.transactionID) failed (\(why)), again in \(delayMs) ms")
+        let delay = CallbackSchedule.delay(afterFailures: attempts, jitter: .random(in: -1...1))
+        let dueAt = clock.now() + delay
+        log.notice("callback for \(job.transactionID) failed (\(why)), again in \(delay.milliseconds) ms")
         try await store.write { try $0.postponeCallback(job.transactionID, attempts: attempts, dueAt: dueAt) }
       }
     } catch { log.error("callback for \(job.transactionID): \(error)") }

@@ -20,8 +20,13 @@ final class MailboxPublisher: Mailboxes, Service {
   /// The client ids of the devices that request hints at the broker.
   private let devices = Mutex<Set<ClientID>>([])
 
-  /// - Parameter authorityFile: the path of the configured file.
-  init(_ settings: ServerConfiguration.MQTT, authorityFile: String?, hasher: KeyedHasher, log: Logger) {
+  /// - Parameters:
+  ///   - authorityFile: the path of the configured file.
+  ///   - random: uniform in 0..<1, for the pauses before new connections.
+  init(
+    _ settings: ServerConfiguration.MQTT, authorityFile: String?, hasher: KeyedHasher, log: Logger,
+    random: @escaping @Sendable () -> Double
+  ) {
     topicPrefix = settings.topicPrefix
     self.hasher = hasher
     var credentials: Broker.Credentials?
@@ -32,7 +37,7 @@ final class MailboxPublisher: Mailboxes, Service {
       at: Broker(
         host: settings.host, port: settings.port, trust: ServerTrust(authorityFile: authorityFile),
         credentials: credentials),
-      clientID: "ts" + hasher.hash("token-server", for: .mailbox).prefix(10).lowercaseHex
+      clientID: "ts" + hasher.hash("token-server", for: .mailbox).prefix(10).lowercaseHex, random: random
     ) { report in
       switch report {
       case .connected: log.info("connected to the broker")

@@ -20,8 +20,6 @@ package struct ServerClock: Sendable {
 package enum Uptime {
   private static let start = ContinuousClock.now
 
-  package static func nowMs() -> Int64 {
-    let elapsed = (ContinuousClock.now - start).components
-    return elapsed.seconds * 1000 + elapsed.attoseconds / 1_000_000_000_000_000
-  }
+  /// Since the first call.
+  package static func now() -> Duration { ContinuousClock.now - start }
 }

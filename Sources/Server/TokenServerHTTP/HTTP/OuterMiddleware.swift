@@ -20,13 +20,13 @@ struct OuterMiddleware: RouterMiddleware {
     _ request: Request, context: ServerContext,
     next: (Request, ServerContext) async throws -> Response
   ) async throws -> Response {
-    let startedMs = Uptime.nowMs()
+    let started = Uptime.now()
     var response: Response
     do { response = try await next(request, context) } catch { response = await reply(to: request, after: error) }
     response.headers[.dpopNonce] = nonces.current()
     if logsAccess {
       context.logger.info(
-        "\(request.method) \(request.uri.path) \(response.status.code) \(Uptime.nowMs() - startedMs) ms")
+        "\(request.method) \(request.uri.path) \(response.status.code) \((Uptime.now() - started).milliseconds) ms")
     }
     return response
   }

@@ -11,8 +11,8 @@ import Synchronization
 /// Stateless server nonces for DPoP proofs (RFC 9449 §8): the creation time and a MAC over it. The key lives as long as
 /// the process, so that a restart, which loses the replay cache, also invalidates old proofs.
 final class DPoPNonces: Sendable {
-  /// The period with the same nonce, in milliseconds.
-  private static let stepMs: Int64 = 30_000
+  /// The seconds of the period with the same nonce.
+  private static let stepSeconds: Int64 = 30
   /// The number of periods for which a nonce is accepted after its own: at least 4 minutes, at most 4.5.
   private static let acceptedSteps: Int64 = 8
 
@@ -23,13 +23,16 @@ final class DPoPNonces: Sendable {
   }
 
   private let state = Mutex(State())
-  private let uptimeMs: @Sendable () -> Int64
+  private let uptime: @Sendable () -> Duration
 
-  /// - Parameter uptimeMs: a monotonic clock.
-  init(uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs) { self.uptimeMs = uptimeMs }
+  /// - Parameter uptime: a monotonic clock.
+  init(uptime: @escaping @Sendable () -> Duration = Uptime.now) { self.uptime = uptime }
+
+  /// The number of the present period.
+  private var step: Int64 { uptime().components.seconds / Self.stepSeconds }
 
   func current() -> String {
-    let step = uptimeMs() / Self.stepMs
+    let step = step
     return state.withLock { state in
       if state.step != step {
         state.step = step
@@ -44,8 +47,8 @@ final class DPoPNonces: Sendable {
     let key = state.withLock { $0.key }
     // Verify the MAC before computing with the bytes.
     guard HMACSHA256.isValid(Array(bytes.dropFirst(8)), for: Array(bytes.prefix(8)), key: key) else { return false }
-    let step = Int64(bitPattern: bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
-    let (age, overflow) = (uptimeMs() / Self.stepMs).subtractingReportingOverflow(step)
+    let made = Int64(bitPattern: bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+    let (age, overflow) = step.subtractingReportingOverflow(made)
     return !overflow && (0...Self.acceptedSteps).contains(age)
   }
 

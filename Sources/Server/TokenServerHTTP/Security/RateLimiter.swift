@@ -6,24 +6,24 @@ import TokenServerCore
 final class RateLimiter: Sendable {
   private struct Bucket {
     var tokens: Double
-    var atMs: Int64
+    var filledAt: Duration
   }
 
   private let perSecond: Double
   private let burst: Double
   private let capacity: Int
-  private let uptimeMs: @Sendable () -> Int64
+  private let uptime: @Sendable () -> Duration
   private let buckets = Mutex<[String: Bucket]>([:])
 
   /// - Parameter capacity: the maximum number of keys; at the limit, full buckets are dropped.
   init(
     perSecond: Double, burst: Double, capacity: Int = 20_000,
-    uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs
+    uptime: @escaping @Sendable () -> Duration = Uptime.now
   ) {
     self.perSecond = perSecond
     self.burst = burst
     self.capacity = capacity
-    self.uptimeMs = uptimeMs
+    self.uptime = uptime
   }
 
   /// Returns a token that `allows` took.
@@ -36,14 +36,14 @@ final class RateLimiter: Sendable {
 
   /// Takes one token; false if there is none.
   func allows(_ key: String) -> Bool {
-    let nowMs = uptimeMs()
+    let now = uptime()
     return buckets.withLock { buckets in
       if buckets.count >= capacity, buckets[key] == nil {
-        buckets = buckets.filter { refilled($0.value, nowMs: nowMs).tokens < burst }
+        buckets = buckets.filter { refilled($0.value, at: now).tokens < burst }
         // All keys are active: refuse new keys rather than drop a bucket that limits a client.
         guard buckets.count < capacity else { return false }
       }
-      var bucket = buckets[key].map { refilled($0, nowMs: nowMs) } ?? Bucket(tokens: burst, atMs: nowMs)
+      var bucket = buckets[key].map { refilled($0, at: now) } ?? Bucket(tokens: burst, filledAt: now)
       defer { buckets[key] = bucket }
       guard bucket.tokens >= 1 else { return false }
       bucket.tokens -= 1
@@ -51,7 +51,7 @@ final class RateLimiter: Sendable {
     }
   }
 
-  private func refilled(_ bucket: Bucket, nowMs: Int64) -> Bucket {
-    Bucket(tokens: min(burst, bucket.tokens + Double(nowMs - bucket.atMs) / 1000 * perSecond), atMs: nowMs)
+  private func refilled(_ bucket: Bucket, at now: Duration) -> Bucket {
+    Bucket(tokens: min(burst, bucket.tokens + (now - bucket.filledAt) / Duration.seconds(1) * perSecond), filledAt: now)
   }
 }

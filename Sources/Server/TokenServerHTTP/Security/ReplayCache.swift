@@ -3,7 +3,7 @@ import Cryptography
 import Synchronization
 import TokenServerCore
 
-/// Remembers proof identifiers for at least `lifetimeMs`, in bounded memory: two generations; the older one is dropped
+/// Remembers proof identifiers for at least `lifetime`, in bounded memory: two generations; the older one is dropped
 /// as a whole. The number per owner is limited, so that one owner cannot use up the capacity.
 final class ReplayCache: Sendable {
   enum Status: Equatable, Sendable {
@@ -20,7 +20,7 @@ final class ReplayCache: Sendable {
     var previous: Set<Fingerprint> = []
     /// The number of identifiers in `current`, by owner.
     var owners: [String: Int] = [:]
-    var currentSinceMs: Int64
+    var currentSince: Duration
   }
 
   /// The first half of a SHA-256: 16 bytes instead of a string of any length.
@@ -35,12 +35,12 @@ final class ReplayCache: Sendable {
     }
   }
 
-  private let lifetimeMs: Int64
+  private let lifetime: Duration
   private let capacity: Int
   private let share: Int
   private let reserve: Int
   private let reservedShare: Int
-  private let uptimeMs: @Sendable () -> Int64
+  private let uptime: @Sendable () -> Duration
   private let state: Mutex<State>
 
   /// - Parameters:
@@ -49,28 +49,28 @@ final class ReplayCache: Sendable {
   ///   - reserve: identifiers per generation beyond the capacity, for owners with fewer than `reservedShare`: a few
   ///     owners that use their whole share must not lock out the others.
   init(
-    lifetimeMs: Int64, capacity: Int, share: Int, reserve: Int = 0, reservedShare: Int = 0,
-    uptimeMs: @escaping @Sendable () -> Int64 = Uptime.nowMs
+    lifetime: Duration, capacity: Int, share: Int, reserve: Int = 0, reservedShare: Int = 0,
+    uptime: @escaping @Sendable () -> Duration = Uptime.now
   ) {
-    self.lifetimeMs = lifetimeMs
+    self.lifetime = lifetime
     self.capacity = capacity
     self.share = share
     self.reserve = reserve
     self.reservedShare = reservedShare
-    self.uptimeMs = uptimeMs
-    state = Mutex(State(currentSinceMs: uptimeMs()))
+    self.uptime = uptime
+    state = Mutex(State(currentSince: uptime()))
   }
 
   /// - Parameter owner: the owner of the identifier; two owners may use the same identifier.
   func remember(_ identifier: String, of owner: String) -> Status {
     let fingerprint = Fingerprint("\(owner) \(identifier)")
-    let nowMs = uptimeMs()
+    let now = uptime()
     return state.withLock { state in
-      if nowMs - state.currentSinceMs >= lifetimeMs {
-        state.previous = nowMs - state.currentSinceMs >= 2 * lifetimeMs ? [] : state.current
+      if now - state.currentSince >= lifetime {
+        state.previous = now - state.currentSince >= lifetime * 2 ? [] : state.current
         state.current = []
         state.owners = [:]
-        state.currentSinceMs = nowMs
+        state.currentSince = now
       }
       if state.current.contains(fingerprint) || state.previous.contains(fingerprint) { return .seen }
       let own = state.owners[owner, default: 0]

@@ -5,8 +5,8 @@ package struct TokenServerCommand: AsyncParsableCommand {
   package static let configuration = CommandConfiguration(
     commandName: "token-server", abstract: "The reference token server of Approval Token.",
     subcommands: [
-      InitCommand.self, ServeCommand.self, UserCommand.self, ActivationCodeCommand.self, APIClientCommand.self,
-      FleetTokenCommand.self, TypeCommand.self, DeviceCommand.self, TransactionCommand.self,
+      InitCommand.self, ServeCommand.self, UserCommand.self, ActivationCodeCommand.self, FleetCommand.self,
+      APIClientCommand.self, FleetTokenCommand.self, TypeCommand.self, DeviceCommand.self, TransactionCommand.self,
     ])
 
   package init() {}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+import ReferenceProtocol
+import TokenServerCore
+import TokenServerStore
+
+/// Creates activation codes, and the URIs that contain them.
+struct ActivationMaker {
+  private let issuer: String
+  private let pin: String
+  private let hasher: KeyedHasher
+
+  /// - Throws: `CommandError` if the server's address is not known yet.
+  init(_ session: AdminSession) async throws {
+    let configuration = try session.directory.configuration()
+    let lastIssuer = try await session.store.read { try $0.issuer() }
+    let ownName = configuration.port == 0 ? nil : configuration.issuer(onPort: configuration.port)
+    guard let issuer = configuration.issuer ?? lastIssuer ?? ownName else {
+      throw CommandError("the server's address is not known yet: set \"issuer\", or run \"token-server serve\" once")
+    }
+    self.issuer = issuer
+    pin = try ServerPin.read(session.directory.file(configuration.certificateFile))
+    hasher = session.hasher
+  }
+
+  /// A new code: its digits, its URI, and the hash that the server stores.
+  func make() -> (digits: String, uri: String, hash: [UInt8]) {
+    let code = ActivationCode.random()
+    return (
+      code.digits, ActivationURI(server: issuer, code: code, pins: [pin]).text,
+      hasher.hash(code.digits, for: .activationCode)
+    )
+  }
+}

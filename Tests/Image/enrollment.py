@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the image's program that enrolls with approval-token.uri, on directories of this machine, with a scripted command.
+
+usage: enrollment.py
+
+Exit code 1: a check failed.
+"""
+import hashlib
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = pathlib.Path(__file__).parents[2] / "packaging/image/root/usr/libexec/approval-token/enroll-from-card"
+URI = b"approvaltoken://activate?server=https%3A%2F%2Ft.example&code=1234567890128\n"
+failures = 0
+
+
+def check(what, holds):
+    global failures
+    failures += not holds
+    print(f"  {'ok' if holds else 'FAILED'}  {what}", flush=True)
+
+
+class Start:
+    """One start of a board with a URI on the SD card."""
+
+    def __init__(self, stages=(), enrolls=True, digest=None, uri=URI, answers=True):
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            for name in ("boot/firmware", "var/lib/approval-token", "run", "commands"):
+                (root / name).mkdir(parents=True)
+            file, stored = root / "boot/firmware/approval-token.uri", root / "var/lib/approval-token/enrollment-uri.sha256"
+            file.write_bytes(uri)
+            if digest is not None:
+                stored.write_text(hashlib.sha256(digest).hexdigest() + "  -\n")
+            accounts = ",".join(f'{{"account":"a{n}","stage":"{stage}"}}' for n, stage in enumerate(stages))
+            self.write(root, "mount", "")
+            self.write(root, "runuser", f"""
+while [ "$1" != -- ]; do shift; done
+case $3 in
+  accounts) {"exit 69" if not answers else ":"}; printf '%s\\n' '[{accounts}]' ;;
+  enroll) cat >{root}/run/read; echo enroll >>{root}/run/calls; {"exit 0" if enrolls else "echo no PIN; exit 75"} ;;
+esac""")
+            service = socket.socket(socket.AF_UNIX)
+            service.bind(str(root / "var/lib/approval-token/control.sock"))
+            environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
+            self.status = subprocess.run([PROGRAM], env=environment, stdout=subprocess.DEVNULL).returncode
+            service.close()
+            log = root / "boot/firmware/approval-token.log"
+            self.log = log.read_text() if log.exists() else ""
+            self.is_erased, self.has_digest = not file.exists(), stored.exists()
+            self.has_enrolled = (root / "run/calls").exists()
+            self.read = (root / "run/read").read_bytes() if self.has_enrolled else None
+
+    @staticmethod
+    def write(root, name, body):
+        path = root / "commands" / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+
+
+def main():
+    first = Start()
+    check("a new board enrolls with the URI", first.status == 0 and first.read == URI and "  enrolled" in first.log)
+    check("the URI is erased, and its digest", first.is_erased and not first.has_digest)
+    failed = Start(enrolls=False)
+    check("an enrollment that fails is tried again", failed.status == 1 and not failed.is_erased and failed.has_digest)
+    check("the log has the reason", "not enrolled: no PIN" in failed.log)
+    resumed = Start(stages=["enrolling"], digest=URI)
+    check("an interrupted enrollment is resumed", resumed.has_enrolled and resumed.is_erased)
+    late = Start(stages=["active"], digest=URI)
+    check("a URI that was used before the power failed is erased", late.is_erased and not late.has_enrolled and not late.has_digest)
+    for stage in ("active", "must-enroll-again"):
+        other = Start(stages=["enrolling", stage], digest=b"another")
+        check(f"a token with an account ({stage}) takes no URI", not other.has_enrolled and not other.is_erased
+              and "has an account already" in other.log and other.status == 0)
+    silent = Start(answers=False)
+    check("without an answer of the service it is tried again", silent.status == 1 and not silent.has_enrolled)
+    empty = Start(uri=b"")
+    check("an empty file is erased", empty.is_erased and empty.status == 0)
+    sys.exit(failures > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the image's program that takes approval-token.toml from the card, on directories of this machine.
+
+usage: settings.py
+
+Exit code 1: a check failed.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = pathlib.Path(__file__).parents[2] / "packaging/image/root/usr/libexec/approval-token/take-settings"
+WIFI = 'wifi_name = "home of alice"\nwifi_password = "correct horse"\nwifi_country = "DE"\n'
+failures = 0
+
+
+def check(what, holds):
+    global failures
+    failures += not holds
+    print(f"  {'ok' if holds else 'FAILED'}  {what}", flush=True)
+
+
+class Board:
+    """The root directory of a board after one start with `text` on the card."""
+
+    def __init__(self, text, is_provisioned=False):
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            for name in ("boot/firmware", "etc/approval-token", "var/lib/approval-token", "state", "run", "commands",
+                         "usr/share/approval-token/boards/raspberry-pi-4", "sys/class/net/wlan0/wireless", "proc/sys/kernel"):
+                (root / name).mkdir(parents=True)
+            (root / "usr/share/approval-token/boards/raspberry-pi-4/board.toml").touch()
+            (root / "etc/approval-token/config.toml").write_text('# board = "x"\nboard = "old"\nstate = "/s"\n')
+            if is_provisioned:
+                (root / "var/lib/approval-token/vault.sqlite3").touch()
+            file = root / "boot/firmware/approval-token.toml"
+            file.write_bytes(text if isinstance(text, bytes) else text.encode())
+            for command in ("mount", "systemctl"):
+                (root / "commands" / command).write_text(f'#!/bin/sh\necho {command} "$@" >>{root}/commands.log\n')
+                (root / "commands" / command).chmod(0o755)
+            environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
+            self.status = subprocess.run([PROGRAM], env=environment, stdout=subprocess.DEVNULL).returncode
+            read = lambda name: (root / name).read_text() if (root / name).exists() else ""
+            self.is_erased = not file.exists()
+            self.log = read("boot/firmware/approval-token.log")
+            self.configuration = read("etc/approval-token/config.toml")
+            self.host, self.kernel_host = read("state/hostname").strip(), read("proc/sys/kernel/hostname")
+            self.wifi, self.commands = read("etc/approval-token/wifi.conf"), read("commands.log")
+            wifi = root / "etc/approval-token/wifi.conf"
+            self.mode = wifi.stat().st_mode & 0o777 if wifi.exists() else None
+            self.is_clean = not any((root / "run").iterdir())
+
+
+def is_rejected(text, because, is_provisioned=False):
+    board = Board(text, is_provisioned)
+    return (board.status == 0 and because in board.log and "not taken" in board.log and not board.is_erased
+            and board.wifi == "" and board.host == "" and 'board = "old"' in board.configuration and board.is_clean)
+
+
+def check_new_board():
+    board = Board('# mine\nboard = "raspberry-pi-4" # the large one\n\nhost = "token-of-alice"\n' + WIFI)
+    check("all settings are taken", board.status == 0 and board.log.endswith("approval-token.toml was taken\n"))
+    check("the file is erased, and no copy is left", board.is_erased and board.is_clean)
+    check("the board replaces the old one", board.configuration.splitlines() ==
+          ['board = "raspberry-pi-4"', '# board = "x"', 'state = "/s"'])
+    check("the host name is set", (board.host, board.kernel_host) == ("token-of-alice", "token-of-alice"))
+    check("the Wi-Fi is set, readable by root only", 'psk="correct horse"' in board.wifi and "country=DE" in board.wifi and
+          f"ssid={b'home of alice'.hex()}\n" in board.wifi and board.mode == 0o600)
+    check("its service is started", "systemctl --no-block restart wpa_supplicant@wlan0.service" in board.commands)
+    check("the log has no password", "horse" not in board.log)
+
+
+def check_texts():
+    text = '\ufeffboard = "raspberry-pi-4"\r\nhost = "a"\r\n'
+    board = Board(text)
+    check("a byte order mark and carriage returns do no harm", board.is_erased and board.host == "a")
+    board = Board("wifi_name = 'a\"b\\c'\nwifi_password = 'pass\"word\\'\nwifi_country = 'DE'\n")
+    check("single quotes hold every other character", 'psk="pass"word\\"' in board.wifi and b'a"b\\c'.hex() in board.wifi)
+    board = Board('wifi_name = "Büro"\nwifi_password = "correct horse"\nwifi_country = "DE"')
+    check("a name can have letters that are not ASCII", "Büro".encode().hex() in board.wifi)
+
+
+def check_refusals():
+    for text, because in [
+        ('borad = "raspberry-pi-4"\n', "line 1 is not"),
+        ('host = "a"\nboard = "../../etc"\n', "line 2 is not"),
+        ('host = "a"\nhost = "A b"\n', "line 2 is not"),
+        ('board = "raspberry-pi-9"\n', "there is no board raspberry-pi-9"),
+        ('wifi_name = "a" "b"\n', "line 1 is not"),
+        ('wifi_name = "a\\"b"\n', "line 1 is not"),
+        ('host = "a"\nwifi_name = "a"\nwifi_country = "DE"\n', "wifi_password has"),
+        (WIFI.replace("correct horse", "x" * 64), "wifi_password has"),
+        (WIFI.replace("correct horse", "geheime Wörter"), "wifi_password has"),
+        (WIFI.replace("DE", "de"), "wifi_country is"),
+        (WIFI.replace("home of alice", "x" * 33), "wifi_name has"),
+        (WIFI.replace("home of alice", ""), "wifi_name has"),
+        ('host = "a"\0\n', "line 1 is not"),
+        ('board = "raspberry-pi-4"'.encode("utf-16"), "line 1 is not"),
+    ]:
+        check(f"nothing is taken from {text!r:.60}: {because}", is_rejected(text, because))
+
+
+def check_provisioned_board():
+    board = Board('board = "raspberry-pi-4"\nhost = "mallory"\n', is_provisioned=True)
+    check("a board with a vault keeps its board and host name", 'board = "old"' in board.configuration and
+          board.host == board.kernel_host == "" and "set up already" in board.log and board.is_erased)
+    board = Board('host = "mallory"\n' + WIFI, is_provisioned=True)
+    check("it takes the Wi-Fi", 'psk="correct horse"' in board.wifi and board.host == "" and board.is_erased)
+
+
+if __name__ == "__main__":
+    print("settings from the card")
+    check_new_board()
+    check_texts()
+    check_refusals()
+    check_provisioned_board()
+    sys.exit(1 if failures else 0)

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import ApprovalTokenCommands
+import ArgumentParser
+import Glibc
+import MobileAuth
+import Secrets
+import Testing
+import Vault
+
+@testable import OneShotCommands
+
+@Suite(.timeLimit(.minutes(5))) struct DoctorTests {
+  private func withFolder(_ body: (String) async throws -> Void) async throws {
+    var template = Array("/tmp/doctor-tests-XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    defer {
+      let names = ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "gpiomem0", ""]
+      for name in names { remove("\(folder)/\(name)") }
+    }
+    try await body(folder)
+  }
+
+  @Test("A node that maps all lines' registers is reported as a fault, with what to do") func registers() async throws {
+    try await withFolder { folder in
+      let node = "\(folder)/gpiomem0"
+      #expect(Doctor.checkRegisters(in: folder).isEmpty)
+      try #require(mknod(node, S_IFREG | 0o666, 0) == 0 && chmod(node, 0o666) == 0)
+      let findings = Doctor.checkRegisters(in: folder)
+      #expect(findings.map(\.verdict) == [.bad] && findings.map(\.subject) == ["registers"])
+      #expect(findings[0].text.hasPrefix("\(node) is accessible") && findings[0].text.contains("udev/"))
+    }
+  }
+
+  @Test("The command deletes the times of servers with --forget-server-times, and only then") func forgetsTimes()
+    async throws
+  {
+    try await withFolder { folder in
+      let command = try #require(try Doctor.parseAsRoot(["--state", folder]) as? Doctor)
+      let vault = try command.state.openVault(creating: true)
+      let server = TokenServerID("oath")
+      try vault.put(TokenServerRecord(id: server, kind: "oath", url: "oath:", secrets: SecretBytes(copying: [])))
+      try vault.note(time: 4_000_000_000, of: server)
+      // No account is enrolled, which is a fault.
+      await #expect(throws: ExitCode(1)) { try await command.perform() }
+      #expect(try vault.latestKnownTime(of: server) == 4_000_000_000)
+      let forgetting = try #require(try Doctor.parseAsRoot(["--state", folder, "--forget-server-times"]) as? Doctor)
+      await #expect(throws: ExitCode(1)) { try await forgetting.perform() }
+      #expect(try vault.latestKnownTime(of: server) == 0)
+    }
+  }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import Cryptography
+import MobileAuth
+import PINProtection
+import Secrets
+import Testing
+
+@testable import ServerBackends
+
+@Suite("A PIN that this token verifies", .timeLimit(.minutes(1))) struct TokenPINTests {
+  private let fixture: OperationsFixture
+  private let ann = AccountID("ann")
+
+  init() throws {
+    fixture = try OperationsFixture()
+    try fixture.account("ann") { $0.pin = PINMetadata(.token, length: 5) }
+    try fixture.store.setPIN(
+      of: ann, to: pin("13579"), keys: .init(copying: []), limit: 3, parameters: .standard, in: fixture.environment)
+  }
+
+  private func change() async throws {
+    try await fixture.pins.change(of: ann, length: 5, on: fixture.panel) { _ in }
+  }
+
+  @Test("It is changed after the present one was typed") func changed() async throws {
+    let task = Task { try await change() }
+    await fixture.enter("13579", "24680", "24680")
+    try await task.value
+    #expect(fixture.store.pin(of: ann) == pin("24680"))
+    #expect(fixture.users.calls == ["ann: right"])
+    #expect(
+      fixture.panel.shown == [
+        .pinWanted, .talkingToServer, .newPINWanted(again: false), .newPINWanted(again: true), .talkingToServer,
+        .confirmed,
+      ])
+  }
+
+  @Test("A wrong one is counted, and asked for again") func wrong() async throws {
+    let task = Task { try await change() }
+    await fixture.enter("11111", "13579", "24680", "24680")
+    try await task.value
+    #expect(fixture.users.calls == ["ann: 1 of 3", "ann: right"])
+    #expect(fixture.panel.shown.contains(.pinWrong(remaining: 2)))
+  }
+
+  @Test("The last wrong one removes the account, and changes nothing else") func lastAttempt() async throws {
+    let task = Task { try await change() }
+    await fixture.enter("11111", "11111", "11111")
+    await #expect(throws: TokenServerError.pinsUsedUp) { try await task.value }
+    #expect(try fixture.store.accounts().isEmpty)
+    #expect(fixture.users.calls == ["ann: 1 of 3", "ann: 2 of 3", "ann: lost", "reload"])
+    #expect(fixture.panel.shown.last == .mustEnroll)
+  }
+
+  @Test("A wait is over before the PIN is verified") func wait() async throws {
+    fixture.store.wait(.seconds(30))
+    let unlocked = Task { [fixture, ann] in try await fixture.pins.unlock(ann, length: 5, on: fixture.panel).pin }
+    await fixture.enter("13579")
+    await fixture.panel.until(showing: .talkingToServer)
+    await fixture.clock.untilAsleep()
+    #expect(fixture.users.calls == [])
+    fixture.clock.advance(by: .seconds(30))
+    #expect(try await unlocked.value == pin("13579"))
+  }
+
+  @Test("The first one is stored with the operator's limit") func first() async throws {
+    try fixture.account("bob")
+    try await fixture.pins.chooseFirst(of: AccountID("bob"), { _ in }) { policy in
+      #expect(policy.length == 6)
+      return pin("135790")
+    }
+    #expect(try fixture.store.failureCounts(of: AccountID("bob"), in: fixture.environment)?.max == 5)
+    #expect(fixture.users.calls == ["reload"])
+  }
+
+  @Test("Without a keypad none is chosen") func noKeypad() async throws {
+    var context = fixture.context
+    context.board = BoardCapabilities(hasKeypad: false, hasColorLED: true)
+    let pins = AccountPINs(context, fixture.users)
+    await #expect(throws: AccountError.noKeypad(ann)) {
+      try await pins.chooseFirst(of: ann, { _ in }) { _ in pin("135790") }
+    }
+  }
+}

@@ -36,7 +36,8 @@ extension Handler {
     repeat {
       do {
         return conclude(response, try await server.deliver(response))
-      } catch let fault {
+      } catch let error {
+        let fault = error.plausible(after: response)
         if case .pinIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .pinWrong, counts) }
         if case .choiceIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .choiceWrong, counts) }
         if mayHaveArrived, fault.effect == .stop { return leaveUnknown(pending, fault) }
@@ -45,7 +46,7 @@ extension Handler {
         }
         mayHaveArrived = true
         try Task.checkCancellation()
-        environment.report(.retrying(pending.transaction, fault))
+        environment.report(.retrying(pending.server, pending.transaction, fault))
         onTrouble()
         try await environment.sleep(until: min(environment.now + retry.next(), pending.deadline))
       }
@@ -155,7 +156,7 @@ extension Handler {
           return .finished(shows: [])
         }
         try Task.checkCancellation()
-        environment.report(.retrying(intent.transaction, fault))
+        environment.report(.retrying(intent.server, intent.transaction, fault))
         onTrouble()
         try await environment.sleep(for: retry.next())
       }

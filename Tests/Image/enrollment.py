@@ -28,7 +28,7 @@ def check(what, holds):
 class Start:
     """One start of a board with a URI on the SD card."""
 
-    def __init__(self, stages=(), enrolls=True, digest=None, uri=URI, answers=True):
+    def __init__(self, stages=(), result=0, digest=None, uri=URI, answers=True, log=""):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             for name in ("boot/firmware", "var/lib/approval-token", "run", "commands"):
@@ -43,15 +43,16 @@ class Start:
 while [ "$1" != -- ]; do shift; done
 case $3 in
   accounts) {"exit 69" if not answers else ":"}; printf '%s\\n' '[{accounts}]' ;;
-  enroll) cat >{root}/run/read; echo enroll >>{root}/run/calls; {"exit 0" if enrolls else "echo no PIN; exit 75"} ;;
+  enroll) cat >{root}/run/read; echo enroll >>{root}/run/calls; {f"echo no PIN; exit {result}" if result else "exit 0"} ;;
 esac""")
+            (root / "boot/firmware/approval-token.log").write_text(log)
             service = socket.socket(socket.AF_UNIX)
             service.bind(str(root / "var/lib/approval-token/control.sock"))
             environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
             self.status = subprocess.run([PROGRAM], env=environment, stdout=subprocess.DEVNULL).returncode
             service.close()
             log = root / "boot/firmware/approval-token.log"
-            self.log = log.read_text() if log.exists() else ""
+            self.log = log.read_text()
             self.is_erased, self.has_digest = not file.exists(), stored.exists()
             self.has_enrolled = (root / "run/calls").exists()
             self.read = (root / "run/read").read_bytes() if self.has_enrolled else None
@@ -67,8 +68,16 @@ def main():
     first = Start()
     check("a new board enrolls with the URI", first.status == 0 and first.read == URI and "  enrolled" in first.log)
     check("the URI is erased, and its digest", first.is_erased and not first.has_digest)
-    failed = Start(enrolls=False)
-    check("an enrollment that fails is tried again", failed.status == 1 and not failed.is_erased and failed.has_digest)
+    for code in (69, 75):
+        failed = Start(result=code)
+        check(f"an enrollment that fails ({code}) is tried again",
+              failed.status == 1 and not failed.is_erased and failed.has_digest)
+    for code in (1, 64, 65, 77):
+        refused = Start(result=code)
+        check(f"a URI that is refused ({code}) is not tried again before the next start",
+              refused.status == 0 and not refused.is_erased and "not enrolled: no PIN" in refused.log)
+    long = Start(result=77, log="an old line\n" * 5000)
+    check("the log is cut", len(long.log) < 20_000 and long.log.endswith("not enrolled: no PIN\n"))
     check("the log has the reason", "not enrolled: no PIN" in failed.log)
     resumed = Start(stages=["enrolling"], digest=URI)
     check("an interrupted enrollment is resumed", resumed.has_enrolled and resumed.is_erased)

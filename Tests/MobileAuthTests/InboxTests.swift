@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import MobileAuth
 import Testing
+
+@testable import MobileAuth
 
 @Suite(.timeLimit(.minutes(5))) struct InboxTests {
   private func order(_ fixture: HandlerFixture) -> [TransactionID] { fixture.inbox.pending.all.map(\.transaction) }
@@ -25,6 +26,17 @@ import Testing
     fixture.inbox.forget(fixture.server.id)
     fixture.inbox.replace(requestsOf: fixture.server.id, with: first.reversed())
     #expect(order(fixture) == [3, 1, 2].map(HandlerFixture.transaction))
+  }
+
+  /// Fails if only a look at the list notices the expiry: the log would say nothing until the next change.
+  @Test("Requests that expire before they are announced are counted by server, without a look at the list")
+  func expiredAreCounted() {
+    let fixture = HandlerFixture()
+    fixture.announce(fixture.request(1), fixture.request(2))
+    fixture.announceElsewhere(fixture.request(3, of: fixture.otherServer))
+    fixture.clock.advance(by: .seconds(60))
+    #expect(fixture.inbox.pending.takeExpiredUnannounced() == [fixture.server.id: 2, fixture.otherServer.id: 1])
+    #expect(fixture.inbox.pending.takeExpiredUnannounced().isEmpty)
   }
 
   @Test("Only the newest 200 requests of a list are read") func longListIsCapped() {

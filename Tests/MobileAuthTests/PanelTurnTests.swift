@@ -137,12 +137,15 @@ import Testing
   func choiceIsLimited(isChoice: Bool) async throws {
     let third = HandlerFixture.transaction(3)
     try await fixture.withHandler {
+      if !isChoice {
+        fixture.server.set(challenge: .pin(PINChallenge(length: 5, counts: FailureCounts(max: 3, previous: 0))))
+      }
       await show([1], of: fixture.server)
       if isChoice {
         fixture.inbox.choose(HandlerFixture.transaction(1))
       } else {
         fixture.server.fail("deliver", .pinIncorrect(FailureCounts(max: 3, previous: 1)))
-        fixture.panel.perform(accept)
+        fixture.panel.perform(.typed("13579"))
         await fixture.panel.until(challenges: 2)
       }
       fixture.announce([request(3, of: fixture.thirdServer)], by: fixture.thirdServer)

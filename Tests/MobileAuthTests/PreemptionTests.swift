@@ -140,7 +140,7 @@ import Testing
       await fixture.panel.until(challenges: 1)
       fixture.clock.advance(by: .seconds(20))
       fixture.panel.perform(accept)
-      #expect(await HandlerFixture.turn { fixture.events.all.contains(.expiredUnannounced(1)) })
+      #expect(await HandlerFixture.turn { fixture.events.all.contains(.expiredUnannounced(fixture.server.id, 1)) })
     }
   }
 

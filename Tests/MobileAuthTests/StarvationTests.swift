@@ -127,12 +127,13 @@ import Testing
   @Test("After a wrong PIN, the panel is released if the server does not send the request again") func lateReopening()
     async throws
   {
+    fixture.server.set(challenge: .pin(PINChallenge(length: 5, counts: FailureCounts(max: 3, previous: 0))))
     fixture.server.fail("deliver", .pinIncorrect(FailureCounts(max: 3, previous: 1)))
     try await fixture.withHandler {
       fixture.announce(fixture.request(1, lives: .seconds(600)))
       await fixture.panel.until(challenges: 1)
       fixture.server.hang("open")
-      fixture.panel.perform(accept)
+      fixture.panel.perform(.typed("13579"))
       await fixture.panel.until(showing: .pinWrong(remaining: 2))
       fixture.announce([fixture.request(3, of: fixture.thirdServer, lives: .seconds(600))], by: fixture.thirdServer)
       await fixture.pass { fixture.panel.prompts.count == 2 }

@@ -40,8 +40,8 @@ import Testing
     let environment = TokenEnvironment.test(clock, recordingIn: first)
     let other = environment.reporting { second.add($0) }
     other.report(.rosterChanged)
-    environment.report(.expiredUnannounced(1))
-    #expect(first.all == [.expiredUnannounced(1)] && second.all == [.rosterChanged])
+    environment.report(.expiredUnannounced(TokenServerID("s"), 1))
+    #expect(first.all == [.expiredUnannounced(TokenServerID("s"), 1)] && second.all == [.rosterChanged])
     // One sequence of identifiers, so that no two are the same.
     #expect([environment.makeUUID(), other.makeUUID()] == [numberedUUID(1), numberedUUID(2)])
     #expect(other.wallClockMilliseconds == 1000)

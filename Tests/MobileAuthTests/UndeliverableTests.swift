@@ -8,15 +8,17 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct UndeliverableTests {
   /// Answers request 1 of the first server, which cannot be delivered, and continues when the panel is free again.
   private func withAnswerUnderway(
-    lives: Duration = .seconds(600), _ body: (HandlerFixture) async throws -> Void
+    to challenge: Challenge = .confirmation, by event: PanelEvent = accept, lives: Duration = .seconds(600),
+    _ body: (HandlerFixture) async throws -> Void
   ) async throws {
     let fixture = HandlerFixture()
+    fixture.server.set(challenge: challenge)
     fixture.server.breakDown("deliver", .unreachable("down"))
     try await fixture.withHandler {
       fixture.announceElsewhere()
       fixture.announce(fixture.request(1, lives: lives))
       await fixture.panel.until(challenges: 1)
-      fixture.panel.perform(accept)
+      fixture.panel.perform(event)
       await fixture.panel.until(showing: .outcomeUnknown)
       try await body(fixture)
     }
@@ -97,7 +99,8 @@ import Testing
   }
 
   @Test("A PIN found wrong late is asked for again") func aPINFoundWrongLateIsAskedForAgain() async throws {
-    try await withAnswerUnderway { fixture in
+    let challenge = Challenge.pin(PINChallenge(length: 5, counts: FailureCounts(max: 3, previous: 0)))
+    try await withAnswerUnderway(to: challenge, by: .typed("13579")) { fixture in
       await fixture.pass { fixture.server.delivered.count >= 6 }
       fixture.server.fail("deliver", .pinIncorrect(FailureCounts(max: 3, previous: 1)))
       await fixture.pass { fixture.panel.prompts.count == 2 }

@@ -16,7 +16,7 @@ import Vault
     try #require(mkdtemp(&template) != nil)
     let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
     defer {
-      let names = ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "gpiomem0", ""]
+      let names = ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "gpiomem0", "tpm0", ""]
       for name in names { remove("\(folder)/\(name)") }
     }
     try await body(folder)
@@ -31,6 +31,35 @@ import Vault
       #expect(findings.map(\.verdict) == [.bad] && findings.map(\.subject) == ["registers"])
       #expect(findings[0].text.hasPrefix("\(node) is accessible") && findings[0].text.contains("udev/"))
     }
+  }
+
+  @Test("A systemd credential is good only on a board with a TPM") func credentialWithoutTPM() async throws {
+    try await withFolder { folder in
+      let source = DeviceSecret.Source.systemdCredential(path: "/run/credentials/device-secret")
+      let without = Doctor.check(source, chips: folder)
+      #expect(without.verdict == .note && without.text.contains("the board has no TPM"))
+      try #require(mkdir("\(folder)/tpm0", 0o700) == 0)
+      #expect(Doctor.check(source, chips: folder).verdict == .good)
+    }
+  }
+
+  @Test("Storage that refuses writes is reported, and the attempt leaves no file") func writing() async throws {
+    try await withFolder { folder in
+      #expect(Doctor.checkWriting(in: folder).isEmpty)
+      // The folder is removed with known files only: the attempt has left none.
+      let findings = Doctor.checkWriting(in: "/proc/self")
+      #expect(findings.map(\.verdict) == [.bad])
+      #expect(findings.first?.text.hasPrefix("writing to /proc/self fails") == true)
+    }
+    let isGone = try await { () async throws -> Bool in
+      var path = ""
+      try await withFolder { folder in
+        path = folder
+        _ = Doctor.checkWriting(in: folder)
+      }
+      return access(path, F_OK) != 0
+    }()
+    #expect(isGone)
   }
 
   @Test("The command deletes the times of servers with --forget-server-times, and only then") func forgetsTimes()

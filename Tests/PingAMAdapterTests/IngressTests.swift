@@ -52,6 +52,19 @@ import Vault
     #expect(requests[0].summary.payload == "{  }" && requests[0].sentAtMilliseconds == 1_795_253_340_000)
   }
 
+  /// Each message is a write to the storage: AM, or an owner of the secret, could wear it out.
+  @Test("Is dropped if its account had too many in an hour") func tooMany() throws {
+    for number in 0..<PushIngress.mostPerHour {
+      let challenge = [UInt8](repeating: 0, count: 30) + [UInt8(number / 256), UInt8(number % 256)]
+      let message = try signed(["c": .text(challenge.base64)])
+      #expect(try fixture.ingress.accept(envelope(message, id: "AUTHENTICATE:\(number)")) == .stored(ann))
+    }
+    let next = try push().envelope
+    #expect(throws: PushIngress.IngressError.tooMany(ann)) { try fixture.ingress.accept(next) }
+    fixture.clock.advance(by: .seconds(3600))
+    #expect(try fixture.ingress.accept(next) == .stored(ann))
+  }
+
   @Test("Twice, or under another id, is shown to the user once") func twiceOrUnderAnotherIdIsShownToTheUserOnce()
     async throws
   {

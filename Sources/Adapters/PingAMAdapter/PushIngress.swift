@@ -17,6 +17,8 @@ package final class PushIngress: Sendable {
     case forged(String)
     /// Correctly signed, but not a message that this token supports.
     case notHandleable(String)
+    /// A valid message beyond `mostPerHour`.
+    case tooMany(AccountID)
     /// A valid message that could not be stored: deliver it again.
     case notStored(StateStoreError)
   }
@@ -31,6 +33,10 @@ package final class PushIngress: Sendable {
   /// Milliseconds. The difference between this board's clock and AM's above which the difference is reported.
   private static let toleratedSkew: Int64 = 300_000
 
+  /// The maximum number of valid messages of one account in an hour: each is written to the storage.
+  static let mostPerHour = 240
+
+  private let stored = HourlyLimiter<AccountID>(limit: PushIngress.mostPerHour)
   let registry: any SharedEnrollmentRegistry
   private let messageStore: any PushMessageStore
   private let environment: TokenEnvironment
@@ -113,6 +119,7 @@ package final class PushIngress: Sendable {
     let message = try Self.message(token, mechanism)
     let kept = StoredMessage(
       envelope, message, for: record.id, receivedAtMilliseconds: environment.wallClockMilliseconds)
+    guard case .allowed = stored.take(record.id, at: environment.now) else { throw .tooMany(record.id) }
     let isLearnt: Bool
     do { isLearnt = try learn(from: message, record, mechanism) } catch { throw .notStored(error) }
     guard isLearnt else { return try take(bytes) }
@@ -198,7 +205,7 @@ extension PushIngress.IngressError {
   package var category: ErrorCategory {
     switch self {
     case .tooLarge, .malformed, .notHandleable: .badData
-    case .unknownMechanism, .forged: .refused
+    case .unknownMechanism, .forged, .tooMany: .refused
     case .notStored: .unavailable
     }
   }
@@ -210,6 +217,8 @@ extension PushIngress.IngressError {
     case .unknownMechanism: "the push message is for no account of this token"
     case .forged(let why): "the push message is not authentic: \(why)"
     case .notHandleable(let why): "the push message cannot be handled: \(why)"
+    case .tooMany(let account):
+      "the push message was dropped: more than \(PushIngress.mostPerHour) messages for \(account) in an hour"
     case .notStored(let fault): "the push message could not be stored: \(fault)"
     }
   }

@@ -207,9 +207,11 @@ actor DeviceClient {
   }
 
   /// Renews the access token if it expires soon. Errors are reported by the next call.
-  func renewExpiringToken() async {
-    guard let deviceToken, deviceToken.expiry <= environment.now + Self.earlyRenewalMargin else { return }
+  /// - Returns: whether the server was asked for a token.
+  @discardableResult func renewExpiringToken() async -> Bool {
+    guard let deviceToken, deviceToken.expiry <= environment.now + Self.earlyRenewalMargin else { return false }
     _ = try? await newDeviceToken()
+    return true
   }
 
   private func newDeviceToken() async throws(TokenServerError) -> UsedToken {

@@ -16,6 +16,10 @@ struct EventFeed: Sendable {
   /// responses must not cause a request, with a signature, for each.
   static let pollInterval = Duration.seconds(1)
 
+  /// The minimum time between two delivery reports, and between two renewals of the access token, which a server could
+  /// otherwise cause as often as it sends events.
+  static let (reportInterval, renewalInterval) = (Duration.milliseconds(200), Duration.seconds(1))
+
   let client: DeviceClient
   let environment: TokenEnvironment
   let memory: Memory
@@ -65,11 +69,16 @@ struct EventFeed: Sendable {
         group.addTask { try await watch(pulse) }
         // Separate from the reader: a server that is slow to accept reports delays no event.
         group.addTask {
-          for await id in reports { await acknowledge([id]) }
+          for await id in reports {
+            await acknowledge([id])
+            try await environment.sleep(for: Self.reportInterval)
+          }
           throw CancellationError()
         }
         group.addTask {
-          for await _ in beats { await client.renewExpiringToken() }
+          for await _ in beats where await client.renewExpiringToken() {
+            try await environment.sleep(for: Self.renewalInterval)
+          }
           throw CancellationError()
         }
         try await group.next()

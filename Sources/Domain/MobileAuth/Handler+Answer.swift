@@ -36,7 +36,8 @@ extension Handler {
     repeat {
       do {
         return conclude(response, try await server.deliver(response))
-      } catch let fault {
+      } catch let error {
+        let fault = error.plausible(after: response)
         if case .pinIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .pinWrong, counts) }
         if case .authenticatorFailed(let failure) = fault { return reopen(pending, after: failure) }
         if case .choiceIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .choiceWrong, counts) }
@@ -46,7 +47,7 @@ extension Handler {
         }
         mayHaveArrived = true
         try Task.checkCancellation()
-        environment.report(.retrying(pending.transaction, fault))
+        environment.report(.retrying(pending.server, pending.transaction, fault))
         onTrouble()
         try await environment.sleep(until: min(environment.now + retry.next(), pending.deadline))
       }
@@ -165,7 +166,7 @@ extension Handler {
           return .finished(shows: [])
         }
         try Task.checkCancellation()
-        environment.report(.retrying(intent.transaction, fault))
+        environment.report(.retrying(intent.server, intent.transaction, fault))
         onTrouble()
         try await environment.sleep(for: retry.next())
       }

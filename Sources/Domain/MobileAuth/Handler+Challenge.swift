@@ -144,7 +144,10 @@ extension Handler {
   /// Consumes the PIN: it is released with `response`.
   private func seal(_ response: ChallengeResponse, at server: any TokenServerClient) async -> ChallengeOutcome {
     await panel.show(.talkingToServer)
-    do { return .answered(try await server.seal(response)) } catch { return .refused(error) }
+    let needsPIN = response.pin != nil
+    do { return .answered(try await server.seal(response)) } catch {
+      return .refused(error.effect == .askAgain && !needsPIN ? error.withoutEntry : error)
+    }
   }
 
   /// Starts to fetch and verify requests in the background.
@@ -196,9 +199,11 @@ extension Handler {
     var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, in: environment)
     while true {
       do { return try await server.open(pending) } catch {
+        // Nothing was entered: a server that asks for another entry would keep the panel.
+        guard error.effect != .askAgain else { throw error.withoutEntry }
         guard error.effect == .retry else { throw error }
         try Task.checkCancellation()
-        environment.report(.retrying(pending.transaction, error))
+        environment.report(.retrying(pending.server, pending.transaction, error))
         await onTrouble()
         try await environment.sleep(for: retry.next())
       }

@@ -119,8 +119,9 @@ package struct Handler: Sendable {
     for (pending, how) in inbox.endedUnseen(except: shown) {
       if servers[pending.server] == nil { inbox.finish(pending) } else { finish(pending, how) }
     }
-    let count = inbox.pending.takeExpiredUnannounced()
-    if count > 0 { environment.report(.expiredUnannounced(count)) }
+    for (server, count) in inbox.pending.takeExpiredUnannounced() {
+      environment.report(.expiredUnannounced(server, count))
+    }
   }
 
   /// The requests that can be shown to the user, newest first. A request whose answer may have counted is excluded.

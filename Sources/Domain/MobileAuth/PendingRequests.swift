@@ -26,12 +26,14 @@ package final class PendingRequests: Sendable {
     var arrivals = Arrivals()
     var announced = AnnouncedRequests()
     var finished: [TokenServerID: RecentOutcomes] = [:]
-    var expiredUnannounced = 0
+    var expiredUnannounced: [TokenServerID: Int] = [:]
 
     mutating func dropExpired(now: MonotonicInstant) {
       for (transaction, request) in requests where request.deadline <= now {
         requests[transaction] = nil
-        if !arrivals.wasAnnounced(transaction), request.blockedBy == nil { expiredUnannounced += 1 }
+        if !arrivals.wasAnnounced(transaction), request.blockedBy == nil {
+          expiredUnannounced[request.server, default: 0] += 1
+        }
       }
     }
 
@@ -151,10 +153,12 @@ package final class PendingRequests: Sendable {
     return state.withLock { $0.arrivals.holdEnd(of: transaction) }.flatMap { $0 > now ? $0 : nil }
   }
 
-  /// Returns the number of requests that expired without an announcement since the last call.
-  func takeExpiredUnannounced() -> Int {
-    state.withLock { state in
-      defer { state.expiredUnannounced = 0 }
+  /// Returns the numbers of requests that expired without an announcement since the last call.
+  func takeExpiredUnannounced() -> [TokenServerID: Int] {
+    let now = environment.now
+    return state.withLock { state in
+      state.dropExpired(now: now)
+      defer { state.expiredUnannounced = [:] }
       return state.expiredUnannounced
     }
   }

@@ -5,11 +5,11 @@ package enum TokenEvent: Sendable, Equatable {
   case disconnected(TokenServerID, String)
   /// The server reported an error after which the token does not contact it until the operator has resolved the error.
   case stopped(TokenServerID, TokenServerError)
-  case retrying(TransactionID, TokenServerError)
+  case retrying(TokenServerID, TransactionID, TokenServerError)
   case audited(AuditEntry)
   case stateStoreFailed(StateStoreError)
-  /// The number of requests that expired before they were announced.
-  case expiredUnannounced(Int)
+  /// The number of the server's requests that expired before they were announced.
+  case expiredUnannounced(TokenServerID, Int)
   /// The counts of wrong PIN attempts that the PIN's verifier reported last.
   case counted(AccountID, FailureCounts)
   /// The token deleted the account while it was in use: after the last wrong PIN attempt, or because the server has
@@ -33,9 +33,10 @@ extension TokenEvent: CustomStringConvertible {
     case .connected(let server): "connected to \(server)"
     case .disconnected(let server, let why): "not connected to \(server): \(why)"
     case .stopped(let server, let fault): "stopped using \(server): \(fault)"
-    case .retrying(let transaction, let fault): "request \(transaction): trying again: \(fault)"
+    case .retrying(_, let transaction, let fault): "request \(transaction): trying again: \(fault)"
     case .audited(let entry): entry.description
-    case .expiredUnannounced(let count): "\(count) requests expired before they were shown at the panel"
+    case .expiredUnannounced(let server, let count):
+      "\(count) requests of \(server) expired before they were shown at the panel"
     case .counted(let account, let counts):
       "account \(account): \(counts.previous) wrong PINs, \(counts)"
     case .accountLost(let account): "account \(account): removed from this token; it must be enrolled again"

@@ -158,3 +158,23 @@ extension TokenServerError: CustomStringConvertible {
     }
   }
 }
+
+extension TokenServerError {
+  /// What this error means for a step for which the user has entered nothing: the request ends. A server that asks for
+  /// another entry again and again would keep the panel while the request is valid.
+  var withoutEntry: TokenServerError {
+    effect == .askAgain ? .notHandleable("the token server refuses an entry that nobody has made") : self
+  }
+
+  /// What this error means after an answer: only the entry that the answer contains can be wrong.
+  func plausible(after response: SealedResponse) -> TokenServerError {
+    let challenge = response.request.contents.challenge
+    switch self {
+    case .pinIncorrect where response.decision == .accept && challenge.pin != nil: return self
+    case .choiceIncorrect:
+      guard response.decision == .accept, case .choice = challenge else { return withoutEntry }
+      return self
+    default: return withoutEntry
+    }
+  }
+}

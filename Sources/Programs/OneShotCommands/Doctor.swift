@@ -32,7 +32,7 @@ extension Doctor: OneShotCommand {
       var findings: [CheckResult] = []
       do {
         let secret = try state.deviceSecret()
-        findings.append(Self.check(secret))
+        findings.append(Self.check(secret.source))
         let vault = try state.openVault(creating: false, readOnly: true)
         findings.append(try Self.checkAudit(vault))
         findings.append(try Self.checkClock(vault, now: environment.wallClockMilliseconds / 1000))
@@ -42,6 +42,7 @@ extension Doctor: OneShotCommand {
         findings.append(CheckResult(verdict: .bad, subject: "vault", text: "\(fault)"))
       }
       findings.append(Self.checkSpace(in: state.directory))
+      findings += Self.checkWriting(in: state.directory)
       findings.append(checkService())
       findings.append(Self.checkMemory())
       findings.append(Self.checkSwap())
@@ -61,10 +62,16 @@ extension Doctor: OneShotCommand {
     }
   }
 
-  private static func check(_ secret: DeviceSecret) -> CheckResult {
-    switch secret.source {
+  /// - Parameter chips: the directory in which the kernel lists the board's TPMs.
+  static func check(_ source: DeviceSecret.Source, chips: String = "/sys/class/tpm") -> CheckResult {
+    switch source {
+    // With a TPM, systemd-creds also uses the TPM's key, unless it is called with `--with-key=host`.
+    case .systemdCredential(let path) where access("\(chips)/tpm0", F_OK) == 0:
+      CheckResult(verdict: .good, subject: "device secret", text: "systemd credential \(path), on a board with a TPM")
     case .systemdCredential(let path):
-      CheckResult(verdict: .good, subject: "device secret", text: "systemd credential \(path)")
+      CheckResult(
+        verdict: .note, subject: "device secret",
+        text: "systemd credential \(path); the board has no TPM, so that a copy of the storage includes its key")
     case .file(let path):
       CheckResult(
         verdict: .note, subject: "device secret",
@@ -109,6 +116,27 @@ extension Doctor: OneShotCommand {
         verdict: .bad, subject: "storage", text: "\(directory): \(String(cString: strerror(errno)))")
     }
     return check(space, in: directory)
+  }
+
+  /// Writes a byte to a new file, waits until it is on the storage, and removes the file. A worn SD card can refuse
+  /// writes while it is mounted for writing.
+  /// - Returns: the fault, if there is one.
+  static func checkWriting(in directory: String) -> [CheckResult] {
+    let path = "\(directory)/doctor-\(getpid())"
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    var fault = descriptor < 0 ? errno : 0
+    if descriptor >= 0 {
+      if write(descriptor, [0], 1) != 1 || fsync(descriptor) != 0 { fault = errno }
+      close(descriptor)
+      if unlink(path) != 0, fault == 0 { fault = errno }
+    }
+    guard fault != 0 else { return [] }
+    return [
+      CheckResult(
+        verdict: .bad, subject: "storage",
+        text: "writing to \(directory) fails: \(String(cString: strerror(fault))). No request can be answered; if the "
+          + "card is worn, replace it and enroll again")
+    ]
   }
 
   static func check(_ space: statvfs, in directory: String) -> CheckResult {

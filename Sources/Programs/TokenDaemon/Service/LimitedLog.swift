@@ -38,9 +38,9 @@ extension TokenEvent {
     case .trouble(let account, _), .counted(let account, _), .accountLost(let account), .code(let account, _, _),
       .mailboxMoved(let account):
       "the account \(account)"
-    case .retrying: "requests that are tried again"
+    case .retrying(let server, _, _): "requests of \(server) that are tried again"
     case .dropped: "dropped push messages"
-    case .expiredUnannounced: "expired requests"
+    case .expiredUnannounced(let server, _): "expired requests of \(server)"
     case .stateStoreFailed: "the state store"
     case .audited, .rosterChanged: "the audit chain"
     }

@@ -7,6 +7,7 @@ import OpenPGP
 import ReferenceProtocol
 import Secrets
 import ServerBackends
+import Synchronization
 import Testing
 
 @testable import ReferenceAdapter

@@ -3,7 +3,8 @@ import DisplayText
 import HTTP
 package import MobileAuth
 import ReferenceProtocol
-package import ServerBackends
+import ServerBackends
+import Synchronization
 
 /// The list of an account's authenticators, and what is stored of them.
 extension ReferenceServerClient: UserAuthenticators {

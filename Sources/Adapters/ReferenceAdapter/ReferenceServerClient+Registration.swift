@@ -2,6 +2,7 @@
 import Cryptography
 import HTTP
 package import MobileAuth
+import OpenPGP
 import ReferenceProtocol
 package import Secrets
 package import ServerBackends

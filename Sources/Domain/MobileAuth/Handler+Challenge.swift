@@ -144,9 +144,9 @@ extension Handler {
   /// Consumes the PIN: it is released with `response`.
   private func seal(_ response: ChallengeResponse, at server: any TokenServerClient) async -> ChallengeOutcome {
     await panel.show(.talkingToServer)
-    let needsPIN = response.pin != nil
+    let hasEntry = response.pin != nil || response.code != nil
     do { return .answered(try await server.seal(response)) } catch {
-      return .refused(error.effect == .askAgain && !needsPIN ? error.withoutEntry : error)
+      return .refused(error.effect == .askAgain && !hasEntry ? error.withoutEntry : error)
     }
   }
 

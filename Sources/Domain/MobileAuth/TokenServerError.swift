@@ -170,7 +170,10 @@ extension TokenServerError {
   func plausible(after response: SealedResponse) -> TokenServerError {
     let challenge = response.request.contents.challenge
     switch self {
-    case .pinIncorrect where response.decision == .accept && challenge.pin != nil: return self
+    case .pinIncorrect where response.decision == .accept && response.hasPIN: return self
+    case .authenticatorFailed:
+      guard response.decision == .accept, !response.hasPIN, case .custom = challenge else { return withoutEntry }
+      return self
     case .choiceIncorrect:
       guard response.decision == .accept, case .choice = challenge else { return withoutEntry }
       return self

@@ -36,7 +36,7 @@ extension AccountService {
       progress("type the code of \(authenticator.name) on the keypad, then Enter")
       let code = try await dialog.code()
       await dialog.show(.talkingToServer)
-      do { try await server.register(id, with: code, in: session) } catch {
+      do { try await server.register(id, with: code, in: session) } catch let error as TokenServerError {
         if case .authenticatorFailed = error { await dialog.show(.noSuchChoice) }
         throw sessionEnded(by: error, account.id)
       }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import MobileAuth
 import Testing
+
+@testable import MobileAuth
 
 /// What the user and the server wait for: an SD card takes 10 to 100 ms for each durable change.
 @Suite("Waits for storage in the handling loop", .timeLimit(.minutes(1))) struct StorageWaitTests {
@@ -25,6 +26,23 @@ import Testing
     #expect(fixture.panel.shown.contains(.confirmationWanted))
     #expect(fixture.server.delivered.isEmpty)
     #expect(fixture.stateStore.durableAudit.map(\.kind).prefix(2) == [.announced, .opened])
+  }
+
+  /// Fails if the loop writes what the opening has recorded so far: the LED would wait for the storage.
+  @Test("Nothing is written while a request is being opened, for a second at most") func openingFirst() async throws {
+    fixture.server.hang("open")
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      #expect(await HandlerFixture.turn { fixture.server.calls(of: "open") == 1 })
+      for _ in 0..<20 {
+        fixture.inbox.changes.raise()
+        for _ in 0..<20 { await Task.yield() }
+      }
+      #expect(fixture.stateStore.writes == 0)
+      fixture.clock.advance(by: .seconds(1))
+      #expect(await HandlerFixture.turn { fixture.stateStore.writes == 1 })
+      #expect(fixture.stateStore.durableAudit.map(\.kind) == [.announced])
+    }
   }
 
   /// Fails if more than one durable change precedes the sending of the answer.

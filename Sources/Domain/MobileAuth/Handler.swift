@@ -101,7 +101,8 @@ package struct Handler: Sendable {
           await showUntilSomethingIsReady(indications)
         } else {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
-          try stateStore.flush()
+          // The LED of a request that is being opened does not wait for the storage.
+          if !openings.isFresh { try stateStore.flush() }
           let limit = [nextOpening, inbox.nextExpiry()].compactMap(\.self).min()
           try await waits.during { try await inbox.change(beyond: generation, until: limit) }
         }

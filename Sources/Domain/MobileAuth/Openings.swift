@@ -188,6 +188,14 @@ final class Openings: Sendable {
     }
   }
 
+  /// Whether an opening is worth waiting for.
+  var isFresh: Bool {
+    let now = environment.now
+    return state.withLock { state in
+      state.openings.values.contains { $0.start != nil && state.graceEnd($0.server, now) != nil }
+    }
+  }
+
   /// Returns the opened request and removes it, so that a later call opens it again.
   /// - Returns: nil if it is not opened.
   func take(_ transaction: TransactionID) -> MobileAuthRequest? {

@@ -156,6 +156,7 @@ import Testing
     error.authenticatorRevoked = isRevoked
     let body = JSON.encode(error)
     let device = JSON.encode(AccessTokenResponse(accessToken: "T", expiresIn: 900, scope: .device))
+    server.on("/configuration", "{}")
     server.on("/oauth/token") { request in
       let isLogin = String(decoding: request.body, as: UTF8.self).contains("custom-authenticator")
       return isLogin ? HTTPResponse(status: 400, body: body) : HTTPResponse(status: 200, body: device)

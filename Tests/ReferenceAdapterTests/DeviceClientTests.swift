@@ -124,8 +124,13 @@ import Testing
       (.invalidRequest, .answerInvalid("d")), (.idempotencyConflict, .answerInvalid("d")),
       (.rateLimited, .rateLimited(retryAfter: nil)),
       // Without the counts, the response is not the server's.
-      (.pinIncorrect, .unreachable("status 422 without a known error message")), (.customFailed, .refused("d")),
-      (.biometricFailed, .refused("d")), (.authenticatorDeregistered, .refused("d")),
+      (.pinIncorrect, .unreachable("status 422 without a known error message")),
+      (.customFailed, .authenticatorFailed(AuthenticatorFailure(number: 9027, reason: "d", isRevoked: false))),
+      (.biometricFailed, .authenticatorFailed(AuthenticatorFailure(number: 9030, reason: "d", isRevoked: false))),
+      (
+        .authenticatorDeregistered,
+        .authenticatorFailed(AuthenticatorFailure(number: 9022, reason: "d", isRevoked: true))
+      ),
       (.actionNotAllowed, .notAuthenticated("d")),
     ])
   func everyProblemIsAFault(slug: Problem.Slug, fault: TokenServerError) async throws {

@@ -37,6 +37,8 @@ import Testing
       ("server=https%3A%2F%2Fh%3A0&code=\(code)", .badServer("https://h:0")),
       ("server=https%3A%2F%2Fh%3A65536&code=\(code)", .badServer("https://h:65536")),
       ("server=https%3A%2F%2Fh%3A%2B443&code=\(code)", .badServer("https://h:+443")),
+      // After the NUL, the rest of the address is not read by the C library.
+      ("server=https%3A%2F%2F[::1%00x]&code=\(code)", .badServer("https://[::1\0x]")),
       ("server=https%3A%2F%2F[1:2:]&code=\(code)", .badServer("https://[1:2:]")),
       ("server=https%3A%2F%2Fh%0D%0AX&code=\(code)", .badServer("https://h\r\nX")),
       ("server=https%3A%2F%2Fh&code=\(code)&pin_sha256=abc", .badPin("abc")),

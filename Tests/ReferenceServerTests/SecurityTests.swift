@@ -194,6 +194,7 @@ final class ManualUptime: Sendable {
       ("https://portal/\u{e9}", false), ("https://p\u{f6}rtal/", false), ("https://portal/%", false),
       ("https://portal/%2", false), ("https://portal/%zz", false), ("https://user:secret@portal/", false),
       ("https://portal/a@b", true), ("https://[::1", false), ("https://[::1]x/", false), ("https://[::zz]/", false),
+      ("https://[::1\0x]/", false),
       ("https://a..b/", false), ("https://portal\\x/", false), ("https://portal/\"", false),
       ("https://portal/{x}", false),
       ("https:/portal/", false), ("https//portal", false), ("http+unix://x/y", false), ("https://portal/[x]", false),

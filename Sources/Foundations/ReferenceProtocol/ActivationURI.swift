@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import Glibc
 
 /// An enrollment URI: `approvaltoken://activate?server=…&code=…&pin_sha256=…`.
 package struct ActivationURI: Sendable, Equatable {
@@ -84,9 +83,7 @@ private func isServer(_ text: String) -> Bool {
     host = host[..<colon]
   }
   if host.hasPrefix("["), host.hasSuffix("]") {
-    let address = host.dropFirst().dropLast()
-    var parsed = in6_addr()
-    return inet_pton(AF_INET6, String(address), &parsed) == 1
+    return IPAddressBytes.parse(String(host.dropFirst().dropLast()))?.count == 16
   }
   return !host.isEmpty && host.utf8.count <= 253
     && host.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == ".") }

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
 import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
+// SPDX-License-Identifier: Apache-2.0
+import ReferenceProtocol
 import TokenServerCore
 
 /// Sends one `POST` over a separate connection. Checks the addresses of the host name before it connects, and connects

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import ReferenceProtocol
+
 /// The callback URL of a portal: `http://` or `https://`, HOST, optionally `:PORT`, path and query, with the characters
 /// of RFC 3986 only. A URL that a URL library would have to repair is rejected: libraries repair differently, and the
 /// URL that was checked must be the URL that is called.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import ReferenceProtocol
+
 /// Addresses that are not globally reachable: loopback, link-local, private and reserved ones (RFC 6890). A callback to
 /// such an address would let a portal reach the server's internal network (SSRF).
 package enum PrivateAddress {

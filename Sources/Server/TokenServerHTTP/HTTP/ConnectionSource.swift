@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import ReferenceProtocol
+
 // The fuzzer compiles this file in one module with the core's parsers.
 #if canImport(TokenServerCore)
   import TokenServerCore

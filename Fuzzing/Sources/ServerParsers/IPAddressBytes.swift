@@ -1,1 +1,0 @@
-../../../Sources/Server/TokenServerCore/Callbacks/IPAddressBytes.swift

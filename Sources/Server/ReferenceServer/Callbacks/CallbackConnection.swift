@@ -1,8 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
-// SPDX-License-Identifier: Apache-2.0
 import ReferenceProtocol
 import TokenServerCore
 

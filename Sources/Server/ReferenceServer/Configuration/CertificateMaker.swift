@@ -1,6 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 import Crypto
 import Foundation
-// SPDX-License-Identifier: Apache-2.0
 import ReferenceProtocol
 import SwiftASN1
 import TokenServerCore

@@ -36,8 +36,7 @@ struct CallbackConnection: Sendable {
   /// Private addresses that may be called.
   let allowed: [AddressRange]
   let group: any EventLoopGroup
-  /// The TLS context. An error fails each request to an `https` URL.
-  let tls: Result<NIOSSLContext, any Error>
+  let tls: CallbackTLS
 
   static func mayCall(_ address: String, _ allowed: [AddressRange]) -> Bool {
     // A link-local address may end with `%` and its interface.
@@ -93,7 +92,7 @@ struct CallbackConnection: Sendable {
     if url.isSecure {
       // The server name must not be an address (RFC 6066 §3); the certificate must then contain the address.
       let name = IPAddressBytes.parse(url.bareHost) == nil ? url.host : nil
-      try pipeline.addHandler(NIOSSLClientHandler(context: tls.get(), serverHostname: name))
+      try pipeline.addHandler(NIOSSLClientHandler(context: tls.context(), serverHostname: name))
     }
     try pipeline.addHandlers([
       HTTPRequestEncoder(),

@@ -38,7 +38,7 @@ struct CallbackDelivery: Sendable {
     trust: TLSConfiguration = .makeClientConfiguration()
   ) {
     connection = CallbackConnection(
-      allowed: allowed, group: eventLoopGroup, tls: Result { try NIOSSLContext(configuration: trust) })
+      allowed: allowed, group: eventLoopGroup, tls: CallbackTLS(trust))
     self.configured = configured
   }
 

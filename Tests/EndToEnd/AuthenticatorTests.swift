@@ -199,6 +199,11 @@ extension EndToEnd {
         // Registered again, without another login.
         try await register(token, withPIN: nil)
         #expect(try await list(token, "--registered").map(\.identifier) == ["pin", Self.number])
+        // Without its server, it is removed only here.
+        try await fixture.server.stop()
+        let outcome = try await token.command("authenticator", "deregister", "alice", Self.number, "--json").succeeded()
+        #expect(outcome.output.contains("\"server_notified\":false"))
+        #expect(outcome.output.contains(Self.number) == false)
       }
     }
   }

@@ -52,6 +52,63 @@ import Testing
     #expect(fixture.events.all.contains(.counted(AccountID("A"), FailureCounts(max: 3, previous: 0))))
   }
 
+  // MARK: No PIN is typed as a code
+
+  /// The digits of a code are sent to the server. Fails if the code is asked for again, where the user expects the PIN.
+  @Test("After a wrong PIN, the PIN is asked for again, not the code") func wrongPINInstead() async throws {
+    ask()
+    fixture.server.fail("deliver", .pinIncorrect(FailureCounts(max: 3, previous: 1)))
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(.enteredNothing)
+      await fixture.panel.until(challenges: 2)
+      fixture.panel.perform(.typed("24680"))
+      await fixture.panel.until(challenges: 3)
+      fixture.panel.perform(.typed("13579"))
+      await fixture.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(fixture.panel.prompts == [.code(orEnterAlone: true), .digits(count: 5), .digits(count: 5)])
+    #expect(fixture.server.codes.isEmpty && outcomes == ["approved, receipt receipt-1"])
+  }
+
+  /// A server can refuse the right PIN, and send the same request with another method.
+  @Test("A request that wanted the PIN does not want a code later", arguments: [true, false])
+  func codeAfterPIN(hasFallback: Bool) async throws {
+    fixture.server.set(challenge: .pin(pin))
+    fixture.server.fail("deliver", .pinIncorrect(FailureCounts(max: 3, previous: 1)))
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      ask(hasFallback: hasFallback)
+      fixture.panel.perform(.typed("13579"))
+      if hasFallback {
+        await fixture.panel.until(challenges: 2)
+        fixture.panel.perform(.typed("13579"))
+      }
+      await fixture.panel.until(showing: .idle(pending: 0))
+    }
+    let pins = [Prompt](repeating: .digits(count: 5), count: hasFallback ? 2 : 1)
+    #expect(fixture.panel.prompts == pins && fixture.server.codes.isEmpty)
+    #expect(outcomes.count == 1 && outcomes[0].hasPrefix(hasFallback ? "approved" : "not approved"))
+  }
+
+  /// Fails if a newer request can take the digits of the PIN that the user has begun to type.
+  @Test("Enter alone keeps the request on the panel") func pinInsteadKeeps() async throws {
+    ask()
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1, lives: .seconds(600)))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(.enteredNothing)
+      await fixture.panel.until(challenges: 2)
+      fixture.announce(fixture.request(2, lives: .seconds(600)), fixture.request(1, lives: .seconds(600)))
+      #expect(await HandlerFixture.turn { fixture.server.calls(of: "open") == 2 })
+      fixture.panel.perform(.typed("13579"))
+      #expect(await HandlerFixture.turn { fixture.server.pins.count == 1 })
+    }
+    #expect(fixture.server.delivered.first?.request.pending.transaction == HandlerFixture.transaction(1))
+  }
+
   @Test("Without a fallback, only the code approves", arguments: [accept, .enteredNothing])
   func onlyTheCode(event: PanelEvent) async throws {
     ask(hasFallback: false)

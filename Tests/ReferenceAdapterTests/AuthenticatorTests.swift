@@ -142,6 +142,19 @@ import Testing
     #expect(all.map(\.identifier) == ["number"] && all.registered.isEmpty && all.notRegistered.count == 1)
   }
 
+  /// Fails if a login names the PIN as preferred because the server was not asked yet.
+  @Test("Before the server has said whether it has authenticators, they cannot be listed") func notValidatedYet()
+    async throws
+  {
+    try await register()
+    try adapter().prefer("number", of: account)
+    let adapter = try adapter()
+    adapter.hasAuthenticators.withLock { $0 = nil }
+    await #expect(throws: TokenServerError.self) { try await adapter.authenticators(of: account) }
+    let stored = try adapter.storedAuthenticators(of: account)
+    #expect(stored.map(\.identifier) == ["number"] && stored.preferred?.identifier == "number")
+  }
+
   @Test("An earlier server has no authenticators besides the PIN") func earlierServer() async throws {
     let adapter = try adapter()
     adapter.hasAuthenticators.withLock { $0 = false }

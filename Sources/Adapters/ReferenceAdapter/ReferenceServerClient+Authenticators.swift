@@ -26,6 +26,17 @@ extension ReferenceServerClient: UserAuthenticators {
     }
   }
 
+  package func storedAuthenticators(of id: AccountID) throws(TokenServerError) -> [Authenticator] {
+    let stored = try account(id)
+    let pin = AuthenticatorEntry.pinIdentifier
+    let others = stored.authenticators.filter { $0.registration == nil }.map(\.identifier)
+    return ((stored.pin == nil ? [] : [pin]) + others).map { identifier in
+      Authenticator(
+        identifier: identifier, name: identifier, kind: identifier == pin ? .pin : .custom, isRegistered: true,
+        isPreferred: identifier == stored.preferred ?? pin, isSupported: identifier == pin || canUse(identifier))
+    }
+  }
+
   package func hasPreference(_ id: AccountID) -> Bool { (try? account(id))?.preferred != nil }
 
   package func prefer(_ authenticator: String, of id: AccountID) throws(StateStoreError) {
@@ -45,7 +56,10 @@ extension ReferenceServerClient: UserAuthenticators {
   /// has deregistered.
   /// - Returns: the server's list, without entries that no token can use.
   func synchronizeAuthenticators(of account: Account) async throws(TokenServerError) -> [AuthenticatorEntry] {
-    guard hasAuthenticators.withLock({ $0 }) else {
+    guard let hasAuthenticators = hasAuthenticators.withLock({ $0 }) else {
+      throw .unreachable("the token server has not said yet whether it has authenticators besides the PIN; retry")
+    }
+    guard hasAuthenticators else {
       let pin = AuthenticatorEntry(
         identifier: AuthenticatorEntry.pinIdentifier, name: "PIN", type: .pin, registered: true, supported: true)
       return account.pin == nil ? [] : [pin]

@@ -41,7 +41,7 @@ extension ReferenceServerClient {
     // Stored before the server accepts it: after a crash, the server is asked whether it has.
     try store(new, of: account, registration: registration.registrationID)
     try await activate(new, registration.registrationID, of: account)
-    try store(new, of: account, registration: nil)
+    try store(new, of: account, registration: nil, .authenticatorRegistered)
   }
 
   private func activate(

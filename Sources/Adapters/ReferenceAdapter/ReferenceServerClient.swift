@@ -50,7 +50,7 @@ package final class ReferenceServerClient: TokenServerClient {
   /// Whether the server reported a broker at the last validation.
   let hasBroker = Mutex(false)
   /// Whether the server reported at the last validation that accounts can have authenticators besides the PIN.
-  let hasAuthenticators = Mutex(false)
+  let hasAuthenticators = Mutex<Bool?>(nil)
   /// Held while the credentials of an account are read, changed and stored.
   private let changing = Mutex(())
   /// Active accounts by profile.

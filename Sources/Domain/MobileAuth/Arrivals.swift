@@ -10,6 +10,7 @@ struct Arrivals {
     var wasAnnounced = false
     var keepsPanel = false
     var heldUntil: MonotonicInstant?
+    var wasPINAsked = false
   }
 
   private var all: [TransactionID: Arrival] = [:]
@@ -39,6 +40,9 @@ struct Arrivals {
 
   func keepsPanel(_ transaction: TransactionID) -> Bool { all[transaction]?.keepsPanel ?? false }
   mutating func keepOnPanel(_ transaction: TransactionID) { all[transaction]?.keepsPanel = true }
+
+  func wasPINAsked(_ transaction: TransactionID) -> Bool { all[transaction]?.wasPINAsked ?? false }
+  mutating func notePINAsked(_ transaction: TransactionID) { all[transaction]?.wasPINAsked = true }
 
   func holdEnd(of transaction: TransactionID) -> MonotonicInstant? { all[transaction]?.heldUntil }
   mutating func hold(_ transaction: TransactionID, until end: MonotonicInstant) { all[transaction]?.heldUntil = end }

@@ -68,10 +68,13 @@ extension Handler {
       let response = try await choose(from: challenge, of: request, touch, since: announced)
       return await seal(response, at: server)
     }
-    var progress = EntryProgress()
+    guard var progress = initialProgress(of: request) else {
+      return .refused(.notHandleable("the token server asks for another code after the PIN was asked for"))
+    }
     var wrongEntries = 0
     while true {
       let (indication, prompt) = Self.indicationAndPrompt(for: request.contents.challenge, progress)
+      if indication == .pinWanted { inbox.pending.notePINAsked(pending.transaction) }
       await panel.show(indication)
       let act = try await awaitInput(on: prompt, pending, touch) { event in
         Self.input(event, on: request, progress) { gesture, entry in
@@ -83,7 +86,9 @@ extension Handler {
       switch act {
       case .answered(let response): return await seal(response, at: server)
       case .chosen(let option): progress.chosen = option
-      case .pinInstead: progress.isFallback = true
+      case .pinInstead:
+        keepOnPanel(pending)
+        progress.isFallback = true
       case .noSuchChoice:
         await panel.show(.noSuchChoice)
         wrongEntries += 1
@@ -117,16 +122,19 @@ extension Handler {
     try await environment.sleep(for: Self.rearmPause)
   }
 
+  /// Records that the user is busy with the request.
+  private func keepOnPanel(_ pending: PendingMobileAuthRequest) {
+    inbox.pending.keepOnPanel(pending.transaction)
+    inbox.pending.hold(pending.transaction)
+  }
+
   /// Handles panel events that do not answer the challenge.
   func handleAuxiliaryEvent(_ event: PanelEvent, _ pending: PendingMobileAuthRequest, _ touch: Touch) {
     switch event {
     case .touched: touch.isHeld = true
     case .released:
       // The user is busy with this request. A stuck button is no touch.
-      if touch.isHeld {
-        inbox.pending.keepOnPanel(pending.transaction)
-        inbox.pending.hold(pending.transaction)
-      }
+      if touch.isHeld { keepOnPanel(pending) }
       touch.isHeld = false
       // A panel task or a chosen request may have waited for the end of the touch.
       inbox.changes.raise()

@@ -21,6 +21,16 @@ extension Handler {
     var isFallback = false
   }
 
+  /// After the PIN was asked for, only the PIN is asked for until the request ends: the user may type it without a look
+  /// at the LED, and the digits of a code are sent to the server.
+  /// - Returns: nil if the challenge wants a code and allows no PIN.
+  func initialProgress(of request: MobileAuthRequest) -> EntryProgress? {
+    guard case .custom(let challenge) = request.contents.challenge,
+      inbox.pending.wasPINAsked(request.pending.transaction)
+    else { return EntryProgress() }
+    return challenge.fallback == nil ? nil : EntryProgress(isFallback: true)
+  }
+
   /// What answers a challenge together with a gesture.
   struct CompletedEntry {
     var pin: PIN?

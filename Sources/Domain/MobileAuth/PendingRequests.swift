@@ -138,6 +138,11 @@ package final class PendingRequests: Sendable {
   /// it, or a newer request has replaced it once.
   func keepOnPanel(_ transaction: TransactionID) { state.withLock { $0.arrivals.keepOnPanel(transaction) } }
 
+  /// Records that the panel has asked for the PIN for this request.
+  func notePINAsked(_ transaction: TransactionID) { state.withLock { $0.arrivals.notePINAsked(transaction) } }
+
+  func wasPINAsked(_ transaction: TransactionID) -> Bool { state.withLock { $0.arrivals.wasPINAsked(transaction) } }
+
   func keepsPanel(_ transaction: TransactionID) -> Bool { state.withLock { $0.arrivals.keepsPanel(transaction) } }
 
   /// Records that no other request replaces this one at the panel until `PanelTurns.length` has passed, because the

@@ -7,6 +7,9 @@ package protocol UserAuthenticators: UserSessions {
   /// What the account has or could register, the PIN first. Queries the server.
   func authenticators(of account: AccountID) async throws(TokenServerError) -> [Authenticator]
 
+  /// What is registered on this token, without a query: the PIN first, and identifiers instead of names.
+  func storedAuthenticators(of account: AccountID) throws(TokenServerError) -> [Authenticator]
+
   /// Whether the user has chosen another authenticator than the PIN.
   func hasPreference(_ account: AccountID) -> Bool
 

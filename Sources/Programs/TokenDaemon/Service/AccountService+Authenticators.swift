@@ -33,14 +33,13 @@ extension AccountService {
       let dialog = PanelDialog(panel, in: environment)
       progress("hold the button to register \(id) for \(account.id)")
       try await dialog.hold()
-      progress("type the code of \(authenticator.name) on the keypad, then Enter")
+      progress("type the code of \(id), not the PIN, on the keypad, then Enter")
       let code = try await dialog.code()
       await dialog.show(.talkingToServer)
       do { try await server.register(id, with: code, in: session) } catch let error as TokenServerError {
         if case .authenticatorFailed = error { await dialog.show(.noSuchChoice) }
         throw sessionEnded(by: error, account.id)
       }
-      try pins.record(.authenticatorRegistered, account.id, id)
       await dialog.show(.confirmed)
     }
     return AuthenticatorsResponse(account, try await server.authenticators(of: account.id))
@@ -50,9 +49,15 @@ extension AccountService {
     -> AuthenticatorsResponse
   {
     let (account, found) = try find(name)
-    let (server, all) = try await authenticators(of: account, at: found)
     guard id != Authenticator.pinIdentifier else {
       throw CommandError(.refused, "the PIN of \(account.id) cannot be deregistered", number: 10008)
+    }
+    let server = try authenticators(at: found, of: account)
+    let all: [Authenticator]
+    // Without its server, an authenticator is removed only here.
+    do { all = try await server.authenticators(of: account.id) } catch {
+      guard error.effect == .retry, let stored = try? server.storedAuthenticators(of: account.id) else { throw error }
+      all = stored
     }
     try requireRegistered(known(id, in: all, of: account), of: account)
     let session = try await userSession(of: account, at: server, progress)
@@ -92,6 +97,12 @@ extension AccountService {
     // Without the list, the PIN is the only authenticator that could be used.
     if id == nil, !server.hasPreference(account.id) { return nil }
     let all = try await server.authenticators(of: account.id)
+    if id == nil, all.preferred?.identifier == Authenticator.pinIdentifier, server.hasPreference(account.id) {
+      throw CommandError(
+        .refused,
+        "the token server does not list the preferred authenticator of \(account.id) now; log in with "
+          + "`--authenticator pin`", number: 10006)
+    }
     guard let id = id ?? all.preferred?.identifier, id != Authenticator.pinIdentifier else { return nil }
     let authenticator = try known(id, in: all, of: account)
     try requireRegistered(authenticator, of: account)
@@ -102,15 +113,21 @@ extension AccountService {
     return authenticator
   }
 
-  /// Prompts for the code of a custom authenticator until it is accepted, the user cancels, or the authenticator is no
-  /// longer registered.
+  /// How often one login asks for a code. A server that refuses every code would otherwise collect them.
+  private static let loginAttempts = 3
+
+  /// Prompts for the code of a custom authenticator until it is accepted, the user cancels, the authenticator is no
+  /// longer registered, or `loginAttempts` codes were refused.
   func logIn(
     _ account: AccountRecord, at server: any UserAuthenticators, with authenticator: Authenticator,
     on panel: any Panel, _ progress: Progress
   ) async throws -> UserSession {
     let dialog = PanelDialog(panel, in: environment)
+    var attempts = 0
     while true {
-      progress("type the code of \(authenticator.name) for \(account.id) on the keypad, then Enter")
+      attempts += 1
+      // Not the server's name of it: that could ask for the PIN.
+      progress("type the code of \(authenticator.identifier) for \(account.id), not the PIN, then Enter")
       let code = try await dialog.code()
       await dialog.show(.talkingToServer)
       do {
@@ -120,7 +137,9 @@ extension AccountService {
       } catch TokenServerError.authenticatorFailed(let failure) {
         try pins.record(.authenticatorFailed, account.id, "\(authenticator.identifier): \(failure)")
         await dialog.show(.noSuchChoice)
-        guard !failure.isRevoked, failure.info.map({ (4000..<5000).contains($0.status) }) == true else {
+        guard attempts < Self.loginAttempts, !failure.isRevoked,
+          failure.info.map({ (4000..<5000).contains($0.status) }) == true
+        else {
           throw TokenServerError.authenticatorFailed(failure)
         }
       }
@@ -134,10 +153,17 @@ extension AccountService {
   private func authenticators(
     of account: AccountRecord, at found: any TokenServerClient
   ) async throws -> (server: any UserAuthenticators, all: [Authenticator]) {
+    let server = try authenticators(at: found, of: account)
+    return (server, try await server.authenticators(of: account.id))
+  }
+
+  private func authenticators(
+    at found: any TokenServerClient, of account: AccountRecord
+  ) throws -> any UserAuthenticators {
     guard let server = found as? any UserAuthenticators else {
       throw CommandError(.usage, "\(account.id) has no authenticators: its server has no sessions")
     }
-    return (server, try await server.authenticators(of: account.id))
+    return server
   }
 
   private func known(_ id: String, in all: [Authenticator], of account: AccountRecord) throws -> Authenticator {

@@ -327,8 +327,7 @@ let package = Package(
       "PingAMAdapterTests",
       of: [
         "PingAMAdapter", "RegistrationURIs", "ServerBackends", "MobileAuth", "HTTP", "Cryptography", "JSONValues",
-        "Secrets", "Vault",
-        "ApprovalTestKit", "TestAM",
+        "PINProtection", "Secrets", "Vault", "ApprovalTestKit", "TestAM",
       ],
       resources: [.copy("Fixtures")]),
     tests(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package import Cryptography
+import Cryptography
 package import MobileAuth
 package import PINProtection
 import SQLite
@@ -22,7 +22,7 @@ package enum OneTimePasswordResult: Sendable, Equatable {
   case locked
   /// The board's clock is behind the earliest possible time: the code would be out of date.
   case clockBehind
-  /// No code exists for this factor (see `OneTimePassword.Failure`); retry with the next one.
+  /// No code exists for this factor (see `OneTimePassword.GenerationError`); retry with the next one.
   case noCode
   /// The counter has reached its maximum.
   case usedUp
@@ -106,7 +106,7 @@ extension Vault {
       try issue(account, isUnlocked: isUnlocked, at: milliseconds, notBefore: earliest, on: connection)
     }
     switch issued {
-    case .refused(let verdict): return verdict
+    case .refused(let result): return result
     case .allowed(let record, let factor): return try code(factor, of: record, secret)
     }
   }

@@ -7,7 +7,7 @@ package struct PINSetting: Sendable {
   package let pin: PIN
   /// The attempt limit: the number of wrong PINs in a row that wipes the account, 1 to 10.
   package let limit: Int
-  /// Of the key derivation.
+  /// The parameters of the key derivation.
   package let parameters: Scrypt.Parameters
 
   package init(pin: PIN, limit: Int, parameters: Scrypt.Parameters) {

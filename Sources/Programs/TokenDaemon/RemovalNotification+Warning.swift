@@ -5,7 +5,7 @@ package import ServerBackends
 extension RemovalNotification {
   package var isConfirmed: Bool { if case .confirmed = self { true } else { false } }
 
-  /// For the user: why the server still lists the removed account. Nil if it does not.
+  /// Why the server still lists the removed account, as a message for the user. Nil if it does not.
   package func warning(about account: AccountRecord) -> String? {
     switch self {
     case .confirmed, .withoutServer: nil

@@ -116,18 +116,18 @@ import Testing
   @Test("A code has any length", arguments: ["1", "0042", String(repeating: "7", count: 32)])
   func codeOfAnyLength(code: String) {
     for prompt in [Prompt.code(orEnterAlone: false), .code(orEnterAlone: true)] {
-      #expect(findings(code + "E", prompt: prompt).last == .entered(EnteredDigits(typing: code)))
-      #expect(findings("XX", prompt: prompt).last == .canceled)
+      #expect(events(code + "E", prompt: prompt).last == .entered(EnteredDigits(typing: code)))
+      #expect(events("XX", prompt: prompt).last == .canceled)
     }
   }
 
   @Test("Enter alone is an input only where the prompt takes it") func enterAlone() {
-    #expect(findings("E", prompt: .code(orEnterAlone: true)) == [.enteredNothing])
-    #expect(findings("12CE", prompt: .code(orEnterAlone: true)).last == .enteredNothing)
+    #expect(events("E", prompt: .code(orEnterAlone: true)) == [.enteredNothing])
+    #expect(events("12CE", prompt: .code(orEnterAlone: true)).last == .enteredNothing)
     for prompt in [Prompt.code(orEnterAlone: false), .digits(count: 5)] {
-      #expect(findings("E", prompt: prompt) == [.wrongLength])
+      #expect(events("E", prompt: prompt) == [.wrongLength])
     }
-    #expect(findings("E", prompt: .confirmation) == [])
+    #expect(events("E", prompt: .confirmation) == [])
   }
 
   @Test(

@@ -21,21 +21,32 @@ struct ServiceOnTheBench {
   }
 
   private static let dark = [false, false, false]
+  private static let blue = [false, false, true]
+  private static let amber = [true, true, false]
 
   @Test("Accepts, denies and takes a PIN, and survives the removal of its chip and its keypad")
   func acceptsDeniesTakesPINsAndSurvivesTheRemovalOfItsChipAndItsKeypad() async throws {
     let site = try await Site()
-    let (blue, amber) = ([false, false, true], [true, true, false])
     #expect(!(try site.status().contains("TROUBLE")))
+    try await holdAccepts(at: site)
+    try await secondButtonDenies(at: site)
+    try await chipIsRemoved(at: site)
+    try await keypadIsUnplugged(at: site)
+    try await wrongPINIsShown(at: site)
+    try await sleeps(at: site)
+  }
 
+  private func holdAccepts(at site: Site) async throws {
     // A hold accepts; until then the LED blinks blue, once a second. The enrollment was on the panel before, so three
     // white flashes may precede. The lines for white are switched one after the other, which may be visible.
     let first = try await site.ask("login")
     let asking = try await colors(of: site.bench, for: .seconds(4))
-    #expect(asking.seen.isSuperset(of: [Self.dark, blue]) && (3...28).contains(asking.changes), "\(asking)")
+    #expect(asking.seen.isSuperset(of: [Self.dark, Self.blue]) && (3...28).contains(asking.changes), "\(asking)")
     try await site.act(until: "decided request \(first)") { try await site.hold() }
     #expect(try await site.isAuthenticated(first))
+  }
 
+  private func secondButtonDenies(at site: Site) async throws {
     // The second button denies.
     let second = try await site.ask("login")
     try await site.act(until: "decided request \(second)") {
@@ -44,7 +55,9 @@ struct ServiceOnTheBench {
       try site.bench.release(.deny)
     }
     #expect(try await !site.isAuthenticated(second))
+  }
 
+  private func chipIsRemoved(at site: Site) async throws {
     // The chip is removed during a hold that would have accepted.
     let third = try await site.ask("login")
     try await Task.sleep(for: .milliseconds(800))
@@ -61,15 +74,17 @@ struct ServiceOnTheBench {
     #expect(try !site.hasLogged("decided request \(third)"))
     try await site.act(until: "decided request \(third)") { try await site.hold() }
     #expect(try await site.isAuthenticated(third))
+  }
 
+  private func keypadIsUnplugged(at site: Site) async throws {
     // A PIN is typed up to the middle, the keypad is unplugged and plugged in again, and the PIN is typed again.
     let fourth = try await site.ask("payment")
-    let settingPendingMailbox = try await colors(of: site.bench, for: .seconds(4))
+    let pinWanted = try await colors(of: site.bench, for: .seconds(4))
     // The two lines are switched one after the other, which may be visible.
     #expect(
-      settingPendingMailbox.seen.isSuperset(of: [Self.dark, amber]) && settingPendingMailbox.changes >= 3,
-      "\(settingPendingMailbox)")
-    #expect(settingPendingMailbox.seen.allSatisfy { !$0[2] })
+      pinWanted.seen.isSuperset(of: [Self.dark, Self.amber]) && pinWanted.changes >= 3,
+      "\(pinWanted)")
+    #expect(pinWanted.seen.allSatisfy { !$0[2] })
     try site.press(String(Site.pin.prefix(3)))
     try Site.run("panel unplug")
     try await site.log("trouble: keypad: the keypad was unplugged")
@@ -81,7 +96,9 @@ struct ServiceOnTheBench {
     #expect(try !site.hasLogged("decided request \(fourth)"))
     try await site.type(Site.pin, when: "PIN wanted")
     #expect(try await site.isAuthenticated(fourth))
+  }
 
+  private func wrongPINIsShown(at site: Site) async throws {
     // A wrong PIN is not approved, and the LED shows that in red; the right PIN is, in green.
     let fifth = try await site.ask("payment")
     let voltmeter = Voltmeter(site.bench)
@@ -95,7 +112,9 @@ struct ServiceOnTheBench {
     let seen = voltmeter.stop()
     #expect(seen.isSuperset(of: [[], [.red, .green], [.red], [.green]]), "\(seen)")
     #expect(seen.contains { $0.contains(.buzzer) })
+  }
 
+  private func sleeps(at site: Site) async throws {
     // Without requests and with all devices attached it sleeps. Threads without work end after some seconds.
     try await Task.sleep(for: .seconds(20))
     // A busy machine only adds wake-ups: while threads start slowly, further threads are started. The quietest of three

@@ -46,8 +46,12 @@ import Testing
       ("[led]\ncolours = \"rgb\"", "\"led.colours\" is now called \"led.colors\""),
       ("[keypad]", "\"keypad.kind\" is missing"),
       ("[keypad]\nkind = \"ps2\"", "\"keypad.kind\" is \"ps2\"; it can be \"simulated\", \"usb\""),
-      ("[keypad]\nkind = \"simulated\"\nentry_idle_s = 4", "it must be 5 to 120 s"),
-      ("[keypad]\nkind = \"simulated\"\nentry_idle_s = 121", "it must be 5 to 120 s"),
+      (
+        "[keypad]\nkind = \"simulated\"\nentry_idle_s = 30",
+        "\"keypad.entry_idle_s\" is now called \"keypad.entry_idle_seconds\""
+      ),
+      ("[keypad]\nkind = \"simulated\"\nentry_idle_seconds = 4", "it must be 5 to 120 s"),
+      ("[keypad]\nkind = \"simulated\"\nentry_idle_seconds = 121", "it must be 5 to 120 s"),
       ("[keypad]\nkind = \"simulated\"\nfeedback = \"each-digit\"", "it can be \"entering\", \"each-key\""),
       ("[keypad]\nkind = \"simulated\"\nbeep = true", "unknown key \"keypad.beep\""),
       ("keypad = true", "\"keypad\" must be a table"),
@@ -65,7 +69,7 @@ import Testing
       ("[keypad]\nkind = \"simulated\"\nfeedbak = \"entering\"", "nearest is \"keypad.feedback\""),
       ("[keypads]\nkind = \"simulated\"", "nearest is \"keypad\""),
       ("[keypad]\nkin = \"simulated\"", "\"keypad.kind\" is missing; is \"keypad.kin\" a misspelling of it?"),
-      ("[keypad]\nentry_idle_s = 30", "\"keypad.kind\" is missing"),
+      ("[keypad]\nentry_idle_seconds = 30", "\"keypad.kind\" is missing"),
     ])
   func aMisspeltKeyIsMetWithTheOneThatWasMeant(addition: String, reason: String) throws {
     let said = try #require(refusal(base + addition))
@@ -75,7 +79,7 @@ import Testing
 
   @Test("A board has a keypad only if its profile says so") func aBoardHasAKeypadOnlyIfItsProfileSaysSo() throws {
     #expect(try !BoardProfile(parsing: base, file: "f").hasKeypad)
-    let table = "[keypad]\nkind = \"simulated\"\nentry_idle_s = 120\nfeedback = \"each-key\""
+    let table = "[keypad]\nkind = \"simulated\"\nentry_idle_seconds = 120\nfeedback = \"each-key\""
     let keypad = try #require(try BoardProfile(parsing: base + table, file: "f").keypad)
     #expect(keypad.kind == .simulated)
     #expect(keypad.entry.idle == .seconds(120))

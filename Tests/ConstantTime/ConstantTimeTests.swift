@@ -26,9 +26,9 @@ import Testing
         "revealed input of the key derivation: 5",
         // Nine PINs with 30 reports each and six keys per report.
         "revealed kind of key: 1620",
-        "revealed verdict of the commitment: 2",
-        "revealed verdict of the policy: 6",
-        "revealed verdict of typing again: 2",
+        "revealed result of the commitment: 2",
+        "revealed result of the policy: 6",
+        "revealed result of typing again: 2",
       ])
   }
 

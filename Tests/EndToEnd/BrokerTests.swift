@@ -38,7 +38,7 @@ extension EndToEnd {
       if serverHasBroker { try await server.log.line(with: "connected to the broker") }
       let passwordFile = try folder.write(password + "\n", to: "broker-password")
       let config = try folder.write(
-        "[mqtt]\n\(address)\nuser = \"\(TestBroker.user)\"\npassword_file = \"\(passwordFile)\"\n\(settings)\n",
+        "[mqtt]\n\(address)\nusername = \"\(TestBroker.user)\"\npassword_file = \"\(passwordFile)\"\n\(settings)\n",
         to: "config.toml")
       let board = try folder.write(QuickBoard.withButton, to: "board.toml")
       let token = TestToken(state: folder.file("token"), board: board, config: config)
@@ -123,9 +123,9 @@ extension EndToEnd {
     @Test(
       "A configuration that cannot be is refused",
       arguments: [
-        ("broker = \"mqtts://x\"", "broker"), ("", "broker"), ("broker = \"x\"\nuser = \"a\"", "password_file"),
+        ("broker = \"mqtts://x\"", "broker"), ("", "broker"), ("broker = \"x\"\nusername = \"a\"", "password_file"),
         ("broker = \"x\"\nversion = \"4\"", "version"), ("broker = \"x\"\npassword = \"a\"", "unknown key"),
-        ("broker = \"x\"\nuser = \"a\"\npassword_file = \"/nowhere\"", "/nowhere"),
+        ("broker = \"x\"\nusername = \"a\"\npassword_file = \"/nowhere\"", "/nowhere"),
       ])
     func aConfigurationThatCannotBeIsRefused(settings: String, part: String) async throws {
       let folder = try TemporaryDirectory()

@@ -33,7 +33,7 @@ struct PINAnswerTrial {
     switch cut {
     case .sinceOpened(let delay): try await Task.sleep(for: delay)
     case .sinceTyped(let delay):
-      try model.require(await typist.hasTyped(), "nobody typed")
+      try model.require(await typist.hasTyped(), "no PIN was typed")
       try await Task.sleep(for: delay)
     case .sinceDecided(let delay):
       try await process.errors.line(with: "decided request \(transaction)")

@@ -33,7 +33,7 @@ extension EndToEnd {
 
         let second = try token.begin("login", "bob", "--json")
         try await token.shows("PIN wanted")
-        #expect(try await token.status().loggedIn == nil, "the former one is out before anybody types")
+        #expect(try await token.status().loggedIn == nil, "the former user is logged out before a PIN is typed")
         try await token.type("80261")
         let next: Session = try await second.outcome().succeeded().decoded()
         #expect(next == Session(account: "bob", serverNotified: true))

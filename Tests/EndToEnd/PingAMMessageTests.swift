@@ -191,7 +191,7 @@ extension EndToEnd {
         _ = try await eventually("the new mailbox at AM") {
           fixture.am.profiles.first?.deviceID == "elsewhere" ? true : nil
         }
-        _ = try await eventually("AM's word on the card") {
+        _ = try await eventually("the mailbox that AM confirmed in the storage") {
           try await shown(fixture) == Shown(mailbox: "elsewhere") ? true : nil
         }
         let after = try await fixture.login()

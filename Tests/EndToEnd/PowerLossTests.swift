@@ -66,7 +66,7 @@ private struct Trial {
     case .sinceAsked(let delay): try await Task.sleep(until: asked + delay)
     case .sincePressed(let delay):
       _ = try await asking.value
-      try require(await person.pressed() != nil, "nobody pressed")
+      try require(await person.pressed() != nil, "the button was not pressed")
       try await Task.sleep(for: delay)
     }
     process.send(9)

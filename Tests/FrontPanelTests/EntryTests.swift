@@ -6,7 +6,7 @@ import Secrets
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct EntryTests {
-  typealias Finding = EntryRecognizer.Event
+  typealias Event = EntryRecognizer.Event
 
   private let digits = WatchedDigits()
 
@@ -28,25 +28,24 @@ import Testing
 
   /// Presses the keys at their times (milliseconds from arming; the guard time ends at 500) and calls the recognizer's
   /// timeouts when due, as the panel does.
-  private func findings(_ keys: [(Int, Character)], prompt: Prompt = .digits(count: 5), until end: Int = 0) -> [Finding]
-  {
+  private func events(_ keys: [(Int, Character)], prompt: Prompt = .digits(count: 5), until end: Int = 0) -> [Event] {
     var recognizer = EntryRecognizer(for: prompt, earliestKey: moment(500), idle: .seconds(30))
-    var findings: [Finding] = []
+    var events: [Event] = []
     func pass(_ recognizer: inout EntryRecognizer, until limit: Int) {
-      while let next = recognizer.nextDeadline, next <= moment(limit) { findings += recognizer.time(next) }
+      while let next = recognizer.nextDeadline, next <= moment(limit) { events += recognizer.time(next) }
     }
     for (at, key) in keys {
       pass(&recognizer, until: at)
-      findings += recognizer.key(press(key), at: moment(at))
+      events += recognizer.key(press(key), at: moment(at))
       #expect(digits.count == 0, "every digit is taken")
     }
     pass(&recognizer, until: end)
-    return findings.filter { $0 != .keyed }
+    return events.filter { $0 != .keyed }
   }
 
   /// One key every 100 ms from the end of the guard time.
-  private func findings(_ keys: String, prompt: Prompt = .digits(count: 5)) -> [Finding] {
-    findings(zip(0..., keys).map { (500 + 100 * $0, $1) }, prompt: prompt)
+  private func events(_ keys: String, prompt: Prompt = .digits(count: 5)) -> [Event] {
+    events(zip(0..., keys).map { (500 + 100 * $0, $1) }, prompt: prompt)
   }
 
   @Test(
@@ -57,7 +56,7 @@ import Testing
       ("123456E13579E", "13579"), ("00000E", "00000"), ("135790DE", "13579"),
     ])
   func whatIsTypedIsEntered(keys: String, entered: String) {
-    #expect(findings(keys).last == .entered(EnteredDigits(typing: entered)))
+    #expect(events(keys).last == .entered(EnteredDigits(typing: entered)))
   }
 
   @Test(
@@ -69,45 +68,45 @@ import Testing
       ("XOX", [.canceled]), ("XCX", []), ("X1X", [.touched, .released]), ("XEX", [.wrongLength]),
       ("1234E", [.touched, .released, .wrongLength]), ("123456E", [.touched, .released, .wrongLength]),
       ("1234E5", [.touched, .released, .wrongLength, .touched]),
-    ] as [(String, [Finding])])
-  func keysDoWhatTheyAreFor(keys: String, expected: [Finding]) {
-    #expect(findings(keys) == expected)
+    ] as [(String, [Event])])
+  func keysDoWhatTheyAreFor(keys: String, expected: [Event]) {
+    #expect(events(keys) == expected)
   }
 
   @Test(
     "A confirmation can only be canceled",
     arguments: [
       ("12345E", []), ("X", []), ("XX", [.canceled]), ("X1X", [.canceled]),
-    ] as [(String, [Finding])])
-  func aConfirmationCanOnlyBeCanceled(keys: String, expected: [Finding]) {
-    for prompt in [Prompt.confirmation, .denial] { #expect(findings(keys, prompt: prompt) == expected) }
+    ] as [(String, [Event])])
+  func aConfirmationCanOnlyBeCanceled(keys: String, expected: [Event]) {
+    for prompt in [Prompt.confirmation, .denial] { #expect(events(keys, prompt: prompt) == expected) }
   }
 
   @Test("What cannot be undone can only be given up by keys") func whatCannotBeUndoneCanOnlyBeGivenUpByKeys() {
-    #expect(findings("12345ECD", prompt: .veryLongHold) == [])
-    #expect(findings("12XX", prompt: .veryLongHold) == [.canceled])
+    #expect(events("12345ECD", prompt: .veryLongHold) == [])
+    #expect(events("12XX", prompt: .veryLongHold) == [.canceled])
   }
 
   @Test("Keys before the end of the guard time count for nothing") func keysBeforeTheEndOfTheGuardTimeCountForNothing()
   {
     #expect(
-      findings([(0, "9"), (499, "9"), (500, "1"), (600, "E")], prompt: .digits(count: 1)).last
+      events([(0, "9"), (499, "9"), (500, "1"), (600, "E")], prompt: .digits(count: 1)).last
         == .entered(EnteredDigits(typing: "1")))
-    #expect(findings([(499, "X"), (500, "X")]) == [.tooEarly])
+    #expect(events([(499, "X"), (500, "X")]) == [.tooEarly])
   }
 
   @Test("What waits too long is wiped") func whatWaitsTooLongIsWiped() {
-    #expect(findings([(1000, "1"), (30_999, "2")], until: 60_998) == [.touched])
-    #expect(findings([(1000, "1"), (30_999, "2")], until: 60_999) == [.touched, .released])
+    #expect(events([(1000, "1"), (30_999, "2")], until: 60_998) == [.touched])
+    #expect(events([(1000, "1"), (30_999, "2")], until: 60_999) == [.touched, .released])
     // Also if the timeout of the recognizer was not called in time.
-    #expect(findings([(1000, "1"), (31_000, "2")]) == [.touched, .released, .touched])
-    #expect(findings([(1000, "X"), (31_000, "X")]) == [])
+    #expect(events([(1000, "1"), (31_000, "2")]) == [.touched, .released, .touched])
+    #expect(events([(1000, "X"), (31_000, "X")]) == [])
   }
 
   @Test("A prompt may listen to the keypad and to the button") func promptMayListenToKeypadAndButton() {
     let prompt = Prompt([.gesture(.hold), .digits(count: 3)])
-    #expect(findings("123E", prompt: prompt).last == .entered(EnteredDigits(typing: "123")))
-    #expect(findings("XX", prompt: prompt) == [.canceled])
+    #expect(events("123E", prompt: prompt).last == .entered(EnteredDigits(typing: "123")))
+    #expect(events("XX", prompt: prompt) == [.canceled])
     var gestures = GestureRecognizer(for: prompt, timing: GestureTiming(), armedAt: moment(0), isDown: false)
     #expect(gestures.press(.approve, at: moment(600)) == [.touched])
     let held = [.longEnoughToAccept, .gesture(Gesture(.hold, held: .seconds(1)))] as [GestureRecognizer.Event]
@@ -117,18 +116,18 @@ import Testing
   @Test("A code has any length", arguments: ["1", "0042", String(repeating: "7", count: 32)])
   func codeOfAnyLength(code: String) {
     for prompt in [Prompt.code(orEnterAlone: false), .code(orEnterAlone: true)] {
-      #expect(findings(code + "E", prompt: prompt).last == .entered(EnteredDigits(typing: code)))
-      #expect(findings("XX", prompt: prompt).last == .canceled)
+      #expect(events(code + "E", prompt: prompt).last == .entered(EnteredDigits(typing: code)))
+      #expect(events("XX", prompt: prompt).last == .canceled)
     }
   }
 
   @Test("Enter alone is an input only where the prompt takes it") func enterAlone() {
-    #expect(findings("E", prompt: .code(orEnterAlone: true)) == [.enteredNothing])
-    #expect(findings("12CE", prompt: .code(orEnterAlone: true)).last == .enteredNothing)
+    #expect(events("E", prompt: .code(orEnterAlone: true)) == [.enteredNothing])
+    #expect(events("12CE", prompt: .code(orEnterAlone: true)).last == .enteredNothing)
     for prompt in [Prompt.code(orEnterAlone: false), .digits(count: 5)] {
-      #expect(findings("E", prompt: prompt) == [.wrongLength])
+      #expect(events("E", prompt: prompt) == [.wrongLength])
     }
-    #expect(findings("E", prompt: .confirmation) == [])
+    #expect(events("E", prompt: .confirmation) == [])
   }
 
   @Test(
@@ -140,7 +139,7 @@ import Testing
   func everyPromptCanBeDenied(prompt: Prompt) {
     #expect(prompt.gestures.isSuperset(of: [.doublePress, .denyButton, .veryLongHold, .cancelKeys]))
     #expect(prompt.gestures.contains(.hold) == (prompt == .confirmation))
-    #expect(findings("XX", prompt: prompt).last == .canceled)
+    #expect(events("XX", prompt: prompt).last == .canceled)
   }
 
   @Test("Every key with a meaning is reported") func everyKeyWithAMeaningIsReported() {
@@ -157,7 +156,7 @@ import Testing
     let alphabet = Array("0123456789012345678901234567890123456789EEEDCXO")
     for _ in 0..<2000 {
       let keys = (0..<40).map { _ in alphabet[Int(random.next() % UInt64(alphabet.count))] }
-      var expected: [Finding] = []
+      var expected: [Event] = []
       var line = ""
       var escaped = false
       for key in keys {
@@ -175,7 +174,7 @@ import Testing
         }
         escaped = key == "X"
       }
-      let outcomes = findings(String(keys)).filter {
+      let outcomes = events(String(keys)).filter {
         switch $0 {
         case .entered, .canceled: true
         default: false

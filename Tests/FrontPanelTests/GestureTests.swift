@@ -6,34 +6,34 @@ import Testing
 
 /// Edges as (milliseconds, is down), from the moment the prompt was armed.
 @Suite(.timeLimit(.minutes(5))) struct GestureTests {
-  typealias Finding = GestureRecognizer.Event
+  typealias Event = GestureRecognizer.Event
 
-  private func findings(
+  private func events(
     _ edges: [(Int64, Bool)], prompt: Prompt = .confirmation, downAtStart: Bool = false, until end: Int64 = 60_000
-  ) -> [Finding] {
+  ) -> [Event] {
     func moment(_ milliseconds: Int64) -> MonotonicInstant {
       MonotonicInstant(uptime: .milliseconds(1_000_000 + milliseconds))
     }
     var recognizer = GestureRecognizer(
       for: prompt, timing: GestureTiming(), armedAt: moment(0), isDown: downAtStart)
-    var findings: [Finding] = []
+    var events: [Event] = []
     func pass(until limit: Int64) {
       // Call the recognizer's timeouts when due, as the panel does.
       while let next = recognizer.nextDeadline, next <= moment(limit) {
-        findings += recognizer.time(next)
+        events += recognizer.time(next)
       }
     }
     for (milliseconds, isDown) in edges {
       pass(until: milliseconds)
-      findings +=
+      events +=
         isDown ? recognizer.press(.approve, at: moment(milliseconds)) : recognizer.release(at: moment(milliseconds))
     }
     pass(until: end)
-    return findings
+    return events
   }
 
   private func gestures(_ edges: [(Int64, Bool)], downAtStart: Bool = false) -> [Gesture.Kind] {
-    findings(edges, downAtStart: downAtStart).compactMap {
+    events(edges, downAtStart: downAtStart).compactMap {
       if case .gesture(let gesture) = $0 { gesture.kind } else { nil }
     }
   }
@@ -48,11 +48,11 @@ import Testing
   }
 
   @Test("Where only denying means something a hold is nothing") func whereOnlyDenyingMeansSomethingAHoldIsNothing() {
-    #expect(findings([(600, true), (2600, false)], prompt: .denial) == [.touched, .released, .ineffective])
+    #expect(events([(600, true), (2600, false)], prompt: .denial) == [.touched, .released, .ineffective])
     for edges in [
       [(600, true), (700, false), (900, true), (1000, false)], [(600, true), (7000, false)],
     ] as [[(Int64, Bool)]] {
-      guard case .gesture(let gesture)? = findings(edges, prompt: .denial).last else {
+      guard case .gesture(let gesture)? = events(edges, prompt: .denial).last else {
         Issue.record("no gesture: \(edges)")
         continue
       }
@@ -67,14 +67,14 @@ import Testing
   @Test("A short press without a second one is reported, and answers nothing; a middling press is nothing")
   func shortAndMiddlingPresses() {
     for prompt in [Prompt.confirmation, .digits(count: 5), .denial] {
-      #expect(findings([(600, true), (700, false)], prompt: prompt) == [.touched, .shortPress, .released])
-      #expect(findings([(600, true), (1199, false)], prompt: prompt) == [.touched, .shortPress, .released])
-      #expect(findings([(600, true), (1200, false)], prompt: prompt) == [.touched, .released])
-      #expect(findings([(600, true), (1399, false)], prompt: prompt) == [.touched, .released])
+      #expect(events([(600, true), (700, false)], prompt: prompt) == [.touched, .shortPress, .released])
+      #expect(events([(600, true), (1199, false)], prompt: prompt) == [.touched, .shortPress, .released])
+      #expect(events([(600, true), (1200, false)], prompt: prompt) == [.touched, .released])
+      #expect(events([(600, true), (1399, false)], prompt: prompt) == [.touched, .released])
     }
-    #expect(findings([(499, true), (600, false)]) == [.tooEarly])
+    #expect(events([(499, true), (600, false)]) == [.tooEarly])
     #expect(
-      findings([(600, true), (700, false), (1300, true), (2300, false)])
+      events([(600, true), (700, false), (1300, true), (2300, false)])
         == [
           .touched, .shortPress, .released, .touched, .longEnoughToAccept,
           .gesture(Gesture(.hold, held: .seconds(1))),
@@ -104,16 +104,16 @@ import Testing
 
   @Test("A stuck button is reported once and counts for nothing") func aStuckButtonIsReportedOnceAndCountsForNothing() {
     #expect(
-      findings([(600, true), (20_000, false)]) == [
+      events([(600, true), (20_000, false)]) == [
         .touched, .longEnoughToAccept, .longEnoughToReport, .stuck, .released,
       ])
-    #expect(findings([(15_000, false)], downAtStart: true) == [.stuck, .released])
-    #expect(findings([], downAtStart: true) == [.stuck])
+    #expect(events([(15_000, false)], downAtStart: true) == [.stuck, .released])
+    #expect(events([], downAtStart: true) == [.stuck])
   }
 
   @Test("The thresholds are reported before the release") func thresholdsAreReportedBeforeTheRelease() {
     #expect(
-      findings([(600, true), (7000, false)]) == [
+      events([(600, true), (7000, false)]) == [
         .touched, .longEnoughToAccept, .longEnoughToReport, .gesture(Gesture(.veryLongHold, held: .milliseconds(6400))),
       ])
   }
@@ -135,10 +135,10 @@ import Testing
         [.touched, .longEnoughToReport, .gesture(Gesture(.veryLongHold, held: .seconds(7)))],
         [.touched, .longEnoughToReport, .gesture(Gesture(.veryLongHold, held: .seconds(7)))]
       ),
-    ] as [([(Int64, Bool)], [Finding], [Finding])])
-  func otherPromptsLeaveGesturesOut(edges: [(Int64, Bool)], digits: [Finding], veryLongHold: [Finding]) {
-    #expect(findings(edges, prompt: .digits(count: 5)) == digits)
-    #expect(findings(edges, prompt: .veryLongHold) == veryLongHold)
+    ] as [([(Int64, Bool)], [Event], [Event])])
+  func otherPromptsLeaveGesturesOut(edges: [(Int64, Bool)], digits: [Event], veryLongHold: [Event]) {
+    #expect(events(edges, prompt: .digits(count: 5)) == digits)
+    #expect(events(edges, prompt: .veryLongHold) == veryLongHold)
   }
 
   @Test("A press of the deny button denies however long it is held", arguments: [1, 200, 900, 7000])
@@ -147,7 +147,7 @@ import Testing
     for prompt in [Prompt.confirmation, .digits(count: 5), .denial, .veryLongHold] {
       var recognizer = GestureRecognizer(for: prompt, timing: GestureTiming(), armedAt: moment(0), isDown: false)
       #expect(recognizer.press(.deny, at: moment(600)) == [.touched])
-      let denied = [Finding.gesture(Gesture(.denyButton, held: .milliseconds(milliseconds)))]
+      let denied = [Event.gesture(Gesture(.denyButton, held: .milliseconds(milliseconds)))]
       #expect(recognizer.release(at: moment(600 + milliseconds)) == denied)
     }
   }

@@ -74,13 +74,13 @@ def initramfs_names(data):
 def main():
     card = Card(sys.argv[1])
     names = set(card.names())
-    print("the card")
+    print("the SD card")
     check("the first partition is FAT, at the start of an MBR, as the boot ROM of Raspberry Pi 3 wants it",
           card.fat.kind == 0x0C and card.fat.offset < card.root.offset < card.state.offset)
     configuration = settings(card.get("config.txt").decode())
     check("config.txt: arm_64bit=1", configuration.get("arm_64bit") == "1")
-    check("config.txt: the kernel is on the card", configuration.get("kernel") in names)
-    check("config.txt: the initramfs is on the card", configuration.get("initramfs") in names)
+    check("config.txt: the kernel is on the SD card", configuration.get("kernel") in names)
+    check("config.txt: the initramfs is on the SD card", configuration.get("initramfs") in names)
     words = card.get("cmdline.txt").decode().split()
     check("cmdline.txt: the root is this card's second partition, and read-only",
           {f"root=PARTUUID={card.signature:08x}-02", "ro", "rootwait"} <= set(words))
@@ -100,7 +100,7 @@ def main():
     for board, (firmware, trees, drivers, wifi) in BOARDS.items():
         print(board)
         for name in firmware + trees:
-            check(f"{name} is on the card", name in names)
+            check(f"{name} is on the SD card", name in names)
         for driver in drivers:
             check(f"the kernel has {driver}", driver in built_in | loadable)
         for name in wifi:

@@ -50,12 +50,12 @@ def enroll_and_approve(scene):
 def files_are_erased(scene):
     card, uri = scene.card, scene.uri.encode()
     if {"approval-token.uri", "approval-token.toml"} & set(card.names()):
-        raise Timeout("the files that were taken are still on the card")
+        raise Timeout("the files that were taken are still on the SD card")
     if uri in card.path.read_bytes():
-        raise Timeout("the URI can still be read from the card's blocks")
+        raise Timeout("the URI can still be read from the SD card's blocks")
     if b"enrolled" not in card.get("approval-token.log") or uri in card.get("approval-token.log"):
-        raise Timeout("the log on the card does not say that the token is enrolled")
-    print("  ok           the URI was erased from the card, whose log says: enrolled", flush=True)
+        raise Timeout("the log on the SD card does not say that the token is enrolled")
+    print("  ok           the URI was erased from the SD card, whose log says: enrolled", flush=True)
 
 
 def state_survives(scene):
@@ -64,7 +64,7 @@ def state_survives(scene):
     scene.login(540)
     scene.step("after a restart: a login is approved with the button")
     scene.says("wlan0: WPA: Key negotiation completed", 240)
-    scene.step("the Wi-Fi from the card is connected, with WPA2")
+    scene.step("the Wi-Fi from the SD card is connected, with WPA2")
     scene.machine.cut_power()
     settings_are_taken(scene.card)
     scene.power_on()
@@ -78,7 +78,7 @@ def settings_are_taken(card):
     if "approval-token.toml" in card.names() or PASSWORD.encode() in card.fat_bytes():
         raise Timeout("the password of the Wi-Fi can still be read from the FAT partition")
     if b"board and host in approval-token.toml were not taken" not in card.get("approval-token.log"):
-        raise Timeout("the log on the card does not say that the host name was not taken")
+        raise Timeout("the log on the SD card does not say that the host name was not taken")
     print("  ok           the password was erased from the FAT partition; the host name was not changed", flush=True)
 
 

@@ -25,7 +25,7 @@ class Card:
         with open(path, "rb") as card:
             record = card.read(512)
         if record[510:] != b"\x55\xaa":
-            raise RuntimeError("the card has no master boot record")
+            raise RuntimeError("the SD card has no master boot record")
         (self.signature,) = struct.unpack_from("<I", record, 440)
         self.fat, self.root, self.state = [Partition(record[446 + 16 * n : 462 + 16 * n]) for n in range(3)]
 

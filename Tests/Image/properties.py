@@ -64,7 +64,7 @@ def check_block_map(image, compressed, scratch):
     check("bmaptool refuses an image with another byte",
           not succeeds("bmaptool", "copy", "--bmap", block_map, copy, scratch / "2.img"))
     card = Card.flashed(image, scratch / "used-card.img")
-    check("on a card that had other contents, the root is the same", card.root_hash() == Card(image).root_hash())
+    check("on an SD card that had other contents, the root is the same", card.root_hash() == Card(image).root_hash())
     for name, part, command in (("FAT", card.fat, ["fsck.vfat", "-n"]), ("state", card.state, ["e2fsck", "-fn"])):
         with open(card.path, "rb") as source, open(copy, "wb") as target:
             source.seek(part.offset)

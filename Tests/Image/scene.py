@@ -30,7 +30,7 @@ class Scene:
         self.card.put("approval-token.uri", self.uri + "\n")
 
     def take_card(self):
-        """Takes the card of an earlier scene in the same directory."""
+        """Takes the SD card of an earlier scene in the same directory."""
         self.card = Card(self.directory / "card.img")
 
     # The board
@@ -53,7 +53,7 @@ class Scene:
 
     def enroll(self, seconds=540):
         self.machine.lines.shows("amber", self.machine.began, seconds)
-        self.step("the LED asks for a new PIN: the board and the URI came from the card")
+        self.step("the LED asks for a new PIN: the board and the URI came from the SD card")
         time.sleep(1)
         self.machine.type(PIN)
         time.sleep(3)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the image's program that takes approval-token.toml from the card, on directories of this machine.
+"""Runs the image's program that takes approval-token.toml from the SD card, on directories of this machine.
 
 usage: settings.py
 
@@ -24,7 +24,7 @@ def check(what, holds):
 
 
 class Board:
-    """The root directory of a board after one start with `text` on the card."""
+    """The root directory of a board after one start with `text` on the SD card."""
 
     def __init__(self, text, is_provisioned=False):
         with tempfile.TemporaryDirectory() as directory:
@@ -112,7 +112,7 @@ def check_provisioned_board():
 
 
 if __name__ == "__main__":
-    print("settings from the card")
+    print("settings from the SD card")
     check_new_board()
     check_texts()
     check_refusals()

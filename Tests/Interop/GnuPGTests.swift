@@ -107,7 +107,7 @@ import Testing
       Refusal("clear text with a signature", .malformed("no binary packet header"), "-u peer --clearsign"),
       Refusal("armored", .malformed("no binary packet header"), "-u peer -r us --armor -se"),
       Refusal("encrypted to another", .notForUs, "-u peer -r stranger -se"),
-      Refusal("encrypted to nobody named", .notForUs, "-u peer -R us -se"),
+      Refusal("encrypted to an unnamed recipient", .notForUs, "-u peer -R us -se"),
       Refusal("encrypted to a password", .unsupported("packet 3 in a message"), "-u peer --passphrase x -sc"),
       Refusal(
         "encrypted to us and a password", .unsupported("packet 3 in a message"), "-u peer -r us --passphrase x -sec"),

@@ -14,7 +14,7 @@ extension InteropPrivacyIDEA {
       let (serial, url) = try server.makeToken()
       #expect(url.contains("poll_only=False"))
       let fixture = try PushServerFixture(
-        at: server, settings: "listen = \"127.0.0.1:\(port)\"", pace: "fast_ms = 20000\nidle_s = 20")
+        at: server, settings: "listen = \"127.0.0.1:\(port)\"", pace: "fast_ms = 20000\nidle_seconds = 20")
       try await fixture.token.start()
       try await fixture.enroll(url, as: "desk")
       // The polls of the first round are over, and the next is much later.

@@ -29,7 +29,7 @@ struct PushServerFixture: Sendable {
   ///   - authorities: certificate authorities in addition to the authority of `server`.
   init(
     at server: PushServer, launcher: [String] = [], settings: String = "",
-    pace: String = "fast_ms = 300\nidle_s = 2", and others: [PushServer] = []
+    pace: String = "fast_ms = 300\nidle_seconds = 2", and others: [PushServer] = []
   ) throws {
     self.server = server
     folder = try TemporaryDirectory()

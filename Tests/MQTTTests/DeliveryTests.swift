@@ -12,7 +12,7 @@ struct DeliveryTests {
     let consumer = Consumer(of: broker.broker(version: version))
     try await consumer.isConnected()
     try await broker.publish("one", to: "mailbox/1")
-    try await broker.publish("of somebody else", to: "mailbox/2")
+    try await broker.publish("of another mailbox", to: "mailbox/2")
     try await broker.publish("two", to: "mailbox/1")
     try await consumer.got(["one", "two"])
     try await broker.acknowledged(2)

@@ -96,11 +96,11 @@ import Testing
           of: HandlerFixture.transaction(1))
         fixture.server.mend("repeated")
       } else {
-        fixture.server.breakDown("repeated", .outcomeUnknown("its time is over"))
+        fixture.server.breakDown("repeated", .outcomeUnknown("it has expired"))
       }
       await fixture.pass { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty }
     }
-    let outcome = isTaken ? "approved, receipt r" : "permanently unknown: its time is over (9001)"
+    let outcome = isTaken ? "approved, receipt r" : "permanently unknown: it has expired (9001)"
     #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)) == [outcome])
     #expect(try fixture.stateStore.unresolvedIntents().isEmpty)
     #expect(Set(fixture.server.repeated) == [[1, 2, 3]] && fixture.server.calls(of: "status") == 0)

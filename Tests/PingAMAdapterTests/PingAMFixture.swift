@@ -3,6 +3,7 @@ import ApprovalTestKit
 import Cryptography
 import Foundation
 import HTTP
+import PINProtection
 import Secrets
 import ServerBackends
 import Synchronization
@@ -133,7 +134,7 @@ final class PingAMFixture: Sendable {
         OneTimePasswordSetup(algorithm: .sha1, digits: oath.digits, factor: .period(30)), secret: oath.secret,
         of: account, at: try #require(try vault.servers().first),
         under: pin.map {
-          PINGuard(pin: $0, limit: 3, parameters: Scrypt.Parameters(cost: 2, blockSize: 1, parallelization: 1))
+          PINSetting(pin: $0, limit: 3, parameters: Scrypt.Parameters(cost: 2, blockSize: 1, parallelization: 1))
         }, replacing: known, nil)
     } drop: { [vault] account in
       try vault.dropOneTimePasswords(of: account)

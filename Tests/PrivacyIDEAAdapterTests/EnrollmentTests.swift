@@ -243,7 +243,7 @@ import Testing
     server.state.withLock { $0.keys["PIPU1"] = key.publicKey }
     let client = PushClient(
       endpoint: FakePushServer.endpoint, http: RecordingHTTPTransport { server.respond(to: $0) },
-      clock: ServerClock(in: .test(clock)))
+      clock: DateHeaderClock(in: .test(clock)))
     let first = try await client.poll(serial: "PIPU1", key: .rsa(key))
     // Nothing was signed with a time in 1970: the board asked for the time first.
     #expect(first.correctedClock.map { $0 - .seconds(90) < .seconds(2) } ?? (drift > .seconds(1000)))

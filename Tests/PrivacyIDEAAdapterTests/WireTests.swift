@@ -20,7 +20,7 @@ import Testing
   @Test("Time is the server's after its first response, and unknown before on a board with an unset clock")
   func timeIsTheServersAfterItsFirstResponseAndUnknownBeforeOnABoardWithAnUnsetClock() {
     let manualClock = ManualClock(wallClockMilliseconds: 0)
-    let clock = ServerClock(in: .test(manualClock))
+    let clock = DateHeaderClock(in: .test(manualClock))
     #expect(clock.now == nil)
     let response = HTTPResponse(status: 400, headers: ["Date": "Sat, 21 Nov 2026 09:28:59 GMT"])
     #expect(clock.hear(response, comparedWith: 1_795_253_339_500 - 90_000) == .seconds(90))
@@ -28,7 +28,7 @@ import Testing
     #expect(clock.now == 1_795_253_400_500)
     #expect(clock.hear(HTTPResponse(status: 502, headers: ["Date": "yesterday"]), comparedWith: 0) == nil)
     #expect(clock.now == 1_795_253_400_500)
-    #expect(ServerClock(in: .test(ManualClock(wallClockMilliseconds: 1_795_253_339_009))).now == 1_795_253_339_009)
+    #expect(DateHeaderClock(in: .test(ManualClock(wallClockMilliseconds: 1_795_253_339_009))).now == 1_795_253_339_009)
   }
 
   private static func error(_ status: Int, _ code: Int) -> HTTPResponse {

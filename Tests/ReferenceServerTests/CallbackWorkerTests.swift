@@ -91,6 +91,7 @@ private final class CallbackListener: Sendable {
     }
     let worker = CallbackWorker(
       store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { Timestamp(1000) },
+      jitter: { 0 },
       wakeUp: AsyncSignal(),
       log: quiet)
     let running = Task { try await worker.run() }
@@ -107,6 +108,29 @@ private final class CallbackListener: Sendable {
     _ = await running.result
   }
 
+  /// Fails if the worker draws its own jitter.
+  @Test("A failed callback is due after the backoff with the given jitter") func jitter() async throws {
+    let temporary = try TemporaryStore()
+    let gone = try CallbackListener(answering: true)
+    gone.end()
+    try await temporary.store.write {
+      try $0.insertCallback("gone", url: "http://127.0.0.1:\(gone.port)/", dueAt: Timestamp(1))
+    }
+    let worker = CallbackWorker(
+      store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { Timestamp(1000) },
+      jitter: { 1 }, wakeUp: AsyncSignal(), log: quiet)
+    let running = Task { try await worker.run() }
+    let deadline = ContinuousClock.now + .seconds(60)
+    var dueAt: Timestamp?
+    while dueAt == nil, .now < deadline {
+      try await Task.sleep(for: .milliseconds(20))
+      dueAt = try await temporary.store.read { try $0.nextCallback(after: Timestamp(1000)) }
+    }
+    running.cancel()
+    _ = await running.result
+    #expect(dueAt == Timestamp(2200))
+  }
+
   /// Without the check, nearly always fails: a list that was read before a job ended starts the job again.
   @Test("Each callback is sent once, even if the previous one ends quickly")
   func madeOnce() async throws {
@@ -120,6 +144,7 @@ private final class CallbackListener: Sendable {
     }
     let worker = CallbackWorker(
       store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { Timestamp(1000) },
+      jitter: { 0 },
       wakeUp: AsyncSignal(), log: quiet)
     let running = Task { try await worker.run() }
     let deadline = ContinuousClock.now + .seconds(180)

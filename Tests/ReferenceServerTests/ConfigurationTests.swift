@@ -19,58 +19,59 @@ import Testing
     #expect((configuration.application.pinPolicy != nil) == pin)
   }
 
+  private static let everySetting = """
+    listen = "::1"
+    port = 0
+    issuer = "https://auth.example"
+    access_log = true
+    [tls]
+    certificate = "a.pem"
+    key = "b.key"
+    [mobile_authentication]
+    enabled = false
+    enrollment = false
+    push_enrollment_mode = "override"
+    unique_server_keys = true
+    max_message_length = 10
+    callback_allow_list = true
+    portal_platform_alias = "ios"
+    result_retention_hours = 1
+    minimum_software_version = "2.1"
+    [limits]
+    device_requests_per_second = 7
+    open_requests_per_device = 3
+    [application]
+    id = "app"
+    name = "App"
+    pin = true
+    max_pin_attempts = 10
+    [application.pin_policy]
+    length = 6
+    max_repeats = 2
+    sequences_allowed = true
+    block_list = ["000000", "123456"]
+    [mqtt]
+    broker = "broker.example:99"
+    authorities = "ca.pem"
+    username = "u"
+    password = "p"
+    topic_prefix = "hints"
+    [[callback]]
+    url = "https://portal.example/cb"
+    username = "u"
+    password = "p"
+    [[type]]
+    name = "t"
+    method = "push"
+    request_expires_in = 5
+    callback_on_expiry = true
+    supersede = true
+    delivery_required = true
+    messages = { en = "Hello" }
+    """
+
   @Test("Every setting") func everySetting() throws {
-    let configuration = try ConfigurationFile.parse(
-      """
-      listen = "::1"
-      port = 0
-      issuer = "https://auth.example"
-      access_log = true
-      [tls]
-      certificate = "a.pem"
-      key = "b.key"
-      [mobile_authentication]
-      enabled = false
-      enrollment = false
-      push_enrollment_mode = "override"
-      unique_server_keys = true
-      max_message_length = 10
-      callback_allow_list = true
-      portal_platform_alias = "ios"
-      result_retention_hours = 1
-      minimum_software_version = "2.1"
-      [limits]
-      device_requests_per_second = 7
-      open_requests_per_device = 3
-      [application]
-      id = "app"
-      name = "App"
-      pin = true
-      max_pin_attempts = 10
-      [application.pin_policy]
-      length = 6
-      max_repeats = 2
-      sequences_allowed = true
-      block_list = ["000000", "123456"]
-      [mqtt]
-      broker = "broker.example:99"
-      authorities = "ca.pem"
-      username = "u"
-      password = "p"
-      topic_prefix = "hints"
-      [[callback]]
-      url = "https://portal.example/cb"
-      username = "u"
-      password = "p"
-      [[type]]
-      name = "t"
-      method = "push"
-      request_expires_in = 5
-      callback_on_expiry = true
-      supersede = true
-      delivery_required = true
-      messages = { en = "Hello" }
-      """)
+    let configuration = try ConfigurationFile.parse(Self.everySetting)
     #expect(configuration.listen == "::1" && configuration.port == 0 && configuration.accessLog)
     #expect(configuration.issuer == "https://auth.example")
     #expect(configuration.certificateFile == "a.pem" && configuration.privateKeyFile == "b.key")

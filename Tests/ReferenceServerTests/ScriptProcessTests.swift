@@ -9,9 +9,9 @@ import Testing
 
 /// Scripts as processes: limits, descriptors, folder and environment.
 @Suite(.timeLimit(.minutes(2))) struct ScriptProcessTests {
-  private func run(_ script: String, input: String = "", timeLimitMs: Int64 = 10_000) -> ScriptProcess.Ending {
+  private func run(_ script: String, input: String = "", timeLimit: Duration = .seconds(10)) -> ScriptProcess.Ending {
     ScriptProcess(
-      command: ["/bin/sh", "-c", script], folder: "/tmp", timeLimitMs: timeLimitMs, outputLimit: 1000
+      command: ["/bin/sh", "-c", script], folder: "/tmp", timeLimit: timeLimit, outputLimit: 1000
     ).run(Array(input.utf8))
   }
 
@@ -44,16 +44,16 @@ import Testing
   func failures(script: String) { #expect(run(script) == .failed) }
 
   @Test("A program that cannot be started is a failure") func notStarted() {
-    let missing = ScriptProcess(command: ["/no/such"], folder: "/tmp", timeLimitMs: 1000, outputLimit: 10)
+    let missing = ScriptProcess(command: ["/no/such"], folder: "/tmp", timeLimit: .seconds(1), outputLimit: 10)
     #expect(missing.run([]) == .failed)
-    let folder = ScriptProcess(command: ["/bin/true"], folder: "/no/such", timeLimitMs: 1000, outputLimit: 10)
+    let folder = ScriptProcess(command: ["/bin/true"], folder: "/no/such", timeLimit: .seconds(1), outputLimit: 10)
     #expect(folder.run([]) == .failed)
   }
 
   @Test("At the time limit the script and its children are killed") func timeLimit() throws {
     let marker = NSTemporaryDirectory() + "script-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: marker) }
-    #expect(run("sleep 600 & echo $! >\(marker); wait", timeLimitMs: 300) == .failed)
+    #expect(run("sleep 600 & echo $! >\(marker); wait", timeLimit: .milliseconds(300)) == .failed)
     let child = try #require(pid_t(String(contentsOfFile: marker, encoding: .utf8).dropLast()))
     var isGone = false
     for _ in 1...200 where !isGone {
@@ -64,7 +64,7 @@ import Testing
     }
     #expect(isGone)
     // A child that keeps the output open does not outlive the script's time.
-    #expect(run("sleep 600 & exit 0", timeLimitMs: 300) == .failed)
+    #expect(run("sleep 600 & exit 0", timeLimit: .milliseconds(300)) == .failed)
   }
 
   @Test("Another user runs the script through setpriv") func user() {

@@ -41,6 +41,16 @@ import Testing
     #expect(try fixture.store.accounts().map(\.id.text) == ["anna", "bob"])
   }
 
+  /// Fails if only the command checks the name.
+  @Test(
+    "An account is not given an invalid name",
+    arguments: ["", "an na", "a\u{1B}[2J", String(repeating: "a", count: 65)])
+  func invalidName(name: String) throws {
+    try fixture.account("ann")
+    #expect(throws: AccountError.invalidName) { try operations.rename("ann", to: name) }
+    #expect(try fixture.store.accounts().map(\.id.text) == ["ann"] && fixture.store.audit.isEmpty)
+  }
+
   @Test("An account that has only its profile as a name is named after the user") func namedAfterUser() throws {
     let account = try fixture.account("P-bob") { record in
       record.profile = "P-bob"

@@ -2,6 +2,7 @@
 import ApprovalTestKit
 import Cryptography
 import MobileAuth
+import PINProtection
 import Secrets
 import ServerBackends
 import Synchronization

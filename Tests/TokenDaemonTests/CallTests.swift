@@ -61,7 +61,7 @@ import Vault
     await #expect {
       try await body()
     } throws: {
-      let error = $0 as? CommandError
+      let error = CommandError(explaining: $0)
       return error?.code == code && error?.number == number && "\($0)".contains(part)
     }
   }

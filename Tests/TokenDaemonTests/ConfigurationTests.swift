@@ -12,6 +12,19 @@ import Testing
     #expect(configuration.board == "b" && configuration.state == "/s" && configuration.authorities == "/ca.pem")
   }
 
+  @Test("Durations have the unit of their key") func durations() throws {
+    let push = try Configuration(
+      parsing: "[push]\nidle_seconds = 12\nfast_ms = 345\nlifetime_seconds = 67", file: "f"
+    ).push
+    #expect(push.backends.idlePoll == .seconds(12) && push.backends.fastPoll == .milliseconds(345))
+    #expect(push.backends.requestLifetime == .seconds(67))
+  }
+
+  @Test("The user name at the broker is read") func brokerUser() throws {
+    let mqtt = "[mqtt]\nbroker = \"b\"\nusername = \"u\"\npassword_file = \"/p\""
+    #expect(try Configuration(parsing: mqtt, file: "f").mqtt?.username == "u")
+  }
+
   @Test("The texts of requests are recorded only on request") func logTexts() throws {
     #expect(try !Configuration(parsing: "", file: "f").recordsTexts)
     #expect(try Configuration(parsing: "[log]\ntexts = true", file: "f").recordsTexts)
@@ -45,6 +58,13 @@ import Testing
       ("[authenticators]\nkeypad_codes = [\"..\"]", "authenticators.keypad_codes"),
       ("[authenticators]\nkeypad_codes = [\"A\"]", "authenticators.keypad_codes"),
       ("[authenticators]\nkeypad_codes = [\"a\", \"a\"]", "authenticators.keypad_codes"), ("= = =", "not TOML"),
+      ("[push]\nidle_s = 10", "\"push.idle_s\" is now called \"push.idle_seconds\""),
+      ("[push]\nlifetime_s = 10", "\"push.lifetime_s\" is now called \"push.lifetime_seconds\""),
+      (
+        "[mqtt]\nbroker = \"b\"\nuser = \"u\"\npassword_file = \"/p\"",
+        "\"mqtt.user\" is now called \"mqtt.username\""
+      ),
+      ("[push]\nidle_seconds = 601", "it must be 2 to 600 s"), ("[push]\nfast_ms = 249", "it must be 250 to 30000 ms"),
     ])
   func aMistakeIsNamed(toml: String, reason: String) {
     #expect {

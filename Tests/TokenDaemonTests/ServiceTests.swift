@@ -96,7 +96,8 @@ import Vault
       await #expect {
         try await fixture.handler.answer(request) { _ in }
       } throws: {
-        ($0 as? CommandError)?.description == "a name has 1 to 64 bytes without blanks"
+        let error = CommandError(explaining: $0)
+        return error?.code == .usage && error?.description == "a name has 1 to 64 bytes without blanks"
       }
     }
   }

@@ -2,6 +2,7 @@
 import Cryptography
 import Glibc
 import MobileAuth
+import PINProtection
 import SQLite
 import Secrets
 import Testing
@@ -141,9 +142,9 @@ import VaultModel
   // MARK: Protected by a PIN
 
   private func keepUnderPIN() throws {
-    let pinGuard = PINGuard(pin: pin("13579"), limit: 3, parameters: cheap)
+    let setting = PINSetting(pin: pin("13579"), limit: 3, parameters: cheap)
     try vault.store(
-      counting, secret: secret, of: account(bob), at: server(acme), under: pinGuard, entry(.enrolled, bob))
+      counting, secret: secret, of: account(bob), at: server(acme), under: setting, entry(.enrolled, bob))
   }
 
   @Test("The PIN has the secret, and without it there is no code") func pinHasTheSecretAndWithoutItThereIsNoCode()
@@ -164,10 +165,10 @@ import VaultModel
 
   @Test("An unfinished enrollment can delete them, and only their PIN")
   func unfinishedEnrollmentCanDeleteThemAndOnlyTheirPIN() throws {
-    let pinGuard = PINGuard(pin: pin("13579"), limit: 3, parameters: cheap)
-    for (name, pinGuard) in [(bob, pinGuard), (carol, nil)] as [(AccountID, PINGuard?)] {
+    let setting = PINSetting(pin: pin("13579"), limit: 3, parameters: cheap)
+    for (name, setting) in [(bob, setting), (carol, nil)] as [(AccountID, PINSetting?)] {
       let unfinished = account(name, stage: .enrolling)
-      try vault.store(counting, secret: secret, of: unfinished, at: server(acme), under: pinGuard, nil)
+      try vault.store(counting, secret: secret, of: unfinished, at: server(acme), under: setting, nil)
     }
     try vault.setPIN(of: carol, to: pin("24680"), keys: secret)
     for name in [bob, carol, carol] { try vault.dropOneTimePasswords(of: name) }

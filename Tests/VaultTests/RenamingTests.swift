@@ -29,7 +29,7 @@ import VaultModel
   @Test("Keys, PIN, wrong attempts and answers under way go over") func keysPINWrongAttemptsAndAnswersUnderWayGoOver()
     throws
   {
-    try vault.setPIN(of: AccountID("old"), to: pin("135790"), keys: secrets("under the PIN"))
+    try vault.setPIN(of: AccountID("old"), to: pin("135790"), keys: secrets("encrypted with the PIN"))
     try vault.expectWrong(AccountID("old"))
     let intent = AnswerIntent(
       transaction: try #require(TransactionID("00000000-0000-0000-0000-000000000001")), server: TokenServerID("server"),
@@ -49,7 +49,7 @@ import VaultModel
       try vault.pinStatus(of: AccountID("new"), in: PatientClock(wallClockMilliseconds: 0).environment)?.counts.previous
         == 1)
     #expect(try vault.pinStatus(of: AccountID("old"), in: PatientClock(wallClockMilliseconds: 0).environment) == nil)
-    #expect(try vault.unlock(AccountID("new"), "135790").text == "under the PIN")
+    #expect(try vault.unlock(AccountID("new"), "135790").text == "encrypted with the PIN")
     #expect(bytes(try vault.account(AccountID("other")).secrets) == Array("other's".utf8))
     guard case .intact = try vault.verifyAudit() else {
       Issue.record("the audit chain is broken")

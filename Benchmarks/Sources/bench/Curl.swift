@@ -46,8 +46,8 @@ struct Curl {
     let script = file(0, "script")
     try lines.joined(separator: "\n").write(toFile: script, atomically: false, encoding: .utf8)
     let output = try Child.run("curl", ["--config", script], log: "\(stage.directory)/curl.log")
-    let lines = String(decoding: output, as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
-    return try lines.enumerated().map { index, fields in
+    let timings = String(decoding: output, as: UTF8.self).split(separator: "\n").map { $0.split(separator: " ") }
+    return try timings.enumerated().map { index, fields in
       guard fields.count == 3, let seconds = Double(fields[0]), fields[2].hasPrefix("2") else {
         throw BenchError("curl \(transfers[index].path): \(fields.joined(separator: " "))")
       }

@@ -102,7 +102,7 @@ final class LatencyRows {
     {
       Curl.Transfer(path, device.device.proof(method, path) + fields, body: body)
     }
-    /// - Returns: the last transfer, on a connection that another transfer opened unless `anew`.
+    /// - Returns: the last transfer, on a connection that another transfer opened, unless `isNewConnection`.
     func run(_ last: Curl.Transfer) throws -> Curl.Timed {
       let done = try curl.run((isNewConnection ? [] : [transfer("GET", "/device/v1/configuration")]) + [last])
       guard let timed = done.last, timed.isOnNewConnection == isNewConnection else {

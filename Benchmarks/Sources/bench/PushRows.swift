@@ -13,7 +13,7 @@ final class PushRows {
   /// Seconds, as in `LatencyRows`.
   private static let (guardTime, hold) = (0.6, 0.85)
   /// The slowest polling, so that the token's own polls do not interfere.
-  private static let settings = "fast_ms = 30000\nidle_s = 600\n"
+  private static let settings = "fast_ms = 30000\nidle_seconds = 600\n"
 
   private static let account = "PIPU0"
 

@@ -29,11 +29,11 @@ struct Subject {
       },
       Subject(name: "policy", classes: ("24689, good", "13579, a sequence")) { isSecond in
         let pin = pin(isSecond ? "13579" : "24689")
-        return { keep(policy.verdict(of: pin)) }
+        return { keep(policy.brokenRule(of: pin)) }
       },
       Subject(name: "policy", classes: ("first on the block list", "last on it")) { isSecond in
         let pin = pin(isSecond ? "00999" : "00000")
-        return { keep(policy.verdict(of: pin)) }
+        return { keep(policy.brokenRule(of: pin)) }
       },
       Subject(name: "early exit", classes: ("the same", "first digit differs"), isControl: true) { isSecond in
         let (one, other) = (pin("24689"), pin(isSecond ? "34689" : "24689"))

@@ -31,7 +31,7 @@ func answerCall(_ bytes: [UInt8]) {
     let work = Task {
       do { try await handler.answer(request) { answer in _ = JSONMessage.encode(answer) } } catch {
         guard !(error is CancellationError) else { return }
-        require(CommandError(explaining: error) != nil, "the caller can be told of \(error)")
+        require(CommandError(explaining: error) != nil, "the caller can be notified of \(error)")
       }
     }
     let hangUp = Task {

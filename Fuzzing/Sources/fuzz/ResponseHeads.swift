@@ -25,7 +25,7 @@ func readResponseHead(_ bytes: [UInt8]) {
 }
 
 private func hear(_ response: HTTPResponse) {
-  let clock = ServerClock(in: .test(ManualClock(wallClockMilliseconds: 0)))
+  let clock = DateHeaderClock(in: .test(ManualClock(wallClockMilliseconds: 0)))
   _ = clock.hear(response, comparedWith: 1_795_253_339_000)
   guard let now = clock.now else { return }
   // RFC 3339 has years of four digits.

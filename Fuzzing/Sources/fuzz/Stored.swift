@@ -196,7 +196,7 @@ private func readSecretFiles(_ bytes: [UInt8]) {
   readDeviceSecret(from: directory)
   let text = "\(directory)/text"
   write(bytes, to: text)
-  let table = "[mqtt]\nbroker = \"b\"\nuser = \"u\"\npassword_file = \"\(text)\"\n"
+  let table = "[mqtt]\nbroker = \"b\"\nusername = \"u\"\npassword_file = \"\(text)\"\n"
   guard let settings = orTrap({ try Configuration(parsing: table, file: "config.toml") }).mqtt else { return }
   if let credentials = try? settings.credentials() {
     require(credentials.user == "u", "the user is the configured one")

@@ -54,7 +54,7 @@ package struct PingAMBackend: ServerBackend {
         isTamperedWith: isTamperedWith, in: environment))
   }
 
-  /// Those of all accounts.
+  /// The settings for enrollments, the same for all accounts.
   private var settings: PingAMEnrollment.Settings {
     var settings = PingAMEnrollment.Settings()
     settings.asksForPIN = context.settings.pinForBiometric ?? false

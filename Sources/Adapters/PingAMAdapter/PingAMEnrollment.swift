@@ -104,7 +104,7 @@ package struct PingAMEnrollment: Sendable {
     guard let ticket = uri.push else {
       throw TokenServerError.configurationInvalid("this URI is for one-time passwords only and registers nothing at AM")
     }
-    guard isPlainHTTPS(ticket.registrationURL), isPlainHTTPS(ticket.authenticationURL) else {
+    guard isHTTPSURL(ticket.registrationURL), isHTTPSURL(ticket.authenticationURL) else {
       throw RegistrationURI.ParseError.notHTTPS
     }
     return ticket
@@ -226,4 +226,5 @@ package struct PingAMEnrollment: Sendable {
   }
 }
 
-private func isPlainHTTPS(_ url: String) -> Bool { url.lowercased().hasPrefix("https://") && isPlainURL(url) }
+/// Whether the text is an https URL that `isPlainURL` accepts, with a query or not.
+private func isHTTPSURL(_ url: String) -> Bool { url.lowercased().hasPrefix("https://") && isPlainURL(url) }

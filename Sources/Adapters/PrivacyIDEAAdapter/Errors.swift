@@ -57,7 +57,7 @@ enum PollError: Error, Equatable, Sendable {
     self =
       switch (status, code) {
       case (400, Reply.Code.signatureOrTime), (400, Reply.Code.hidden):
-        if let drift, drift > ServerClock.tolerance { .clock(drift) } else { .notKnown }
+        if let drift, drift > DateHeaderClock.tolerance { .clock(drift) } else { .notKnown }
       case (403, _): .forbidden(message)
       default: .misplaced("\(message) (\(code))")
       }

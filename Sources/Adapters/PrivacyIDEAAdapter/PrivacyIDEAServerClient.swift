@@ -68,7 +68,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
       active.append(Account(id: record.id, serial: record.profile, keys: keys, pinLength: credentials.pinLength))
     }
     self.accounts = active
-    client = PushClient(endpoint: record.url, http: http, clock: ServerClock(in: environment))
+    client = PushClient(endpoint: record.url, http: http, clock: DateHeaderClock(in: environment))
     challenges = ChallengeStore(of: record.id)
     self.pinVerifier = pinVerifier
     self.pace = pace
@@ -220,7 +220,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
         let first = standing.firstRefusal ?? now
         standing.nextPoll = standing.refusals < PollingPace.refusalsBeforeLastPoll ? now : first + pace.untilLastPoll
       case .clock, .offline:
-        // If the whole server is unreachable, `Listener` does the backoff.
+        // If the whole server is unreachable, `RequestListener` waits with backoff.
         standing.nextPoll = accounts.count == 1 ? now : now + pace.backOff(failures: standing.failures, random: pause)
       }
       let isNews = standing.trouble != fault

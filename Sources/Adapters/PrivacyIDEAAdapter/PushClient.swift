@@ -15,7 +15,7 @@ struct PushClient: Sendable {
   /// `https://host[:port]/path`
   let endpoint: String
   let http: any HTTPTransport
-  let clock: ServerClock
+  let clock: DateHeaderClock
 
   /// A list of open challenges, not verified.
   struct List: Sendable, Equatable {

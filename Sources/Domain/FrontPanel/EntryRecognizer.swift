@@ -60,29 +60,29 @@ package struct EntryRecognizer: ~Copyable {
   package var nextDeadline: MonotonicInstant? { isTyping || escaped ? lastKey + idle : nil }
 
   package mutating func key(_ key: KeyPress, at moment: MonotonicInstant) -> [Event] {
-    var findings = time(moment)
-    guard isMeaningful(key) else { return findings }
-    guard moment >= earliestKey else { return findings + [.tooEarly] }
-    findings.append(.keyed)
+    var events = time(moment)
+    guard isMeaningful(key) else { return events }
+    guard moment >= earliestKey else { return events + [.tooEarly] }
+    events.append(.keyed)
     lastKey = moment
     let wasEscaped = escaped
     escaped = false
     switch key {
     case .digit(let digit):
-      if !isTyping { findings.append(.touched) }
+      if !isTyping { events.append(.touched) }
       typed.append(digit)
     case .delete:
       let wasTyping = isTyping
       typed.deleteLast()
-      if wasTyping, !isTyping { findings.append(.released) }
-    case .clear: findings += wipe()
+      if wasTyping, !isTyping { events.append(.released) }
+    case .clear: events += wipe()
     case .escape:
-      findings += wasEscaped ? [.canceled] : wipe()
+      events += wasEscaped ? [.canceled] : wipe()
       escaped = true
-    case .enter: findings += submit()
+    case .enter: events += submit()
     case .other: break
     }
-    return findings
+    return events
   }
 
   /// Applies the idle timeout. Wipes the entry when it is due.

@@ -32,7 +32,7 @@ extension FrontPanel {
     keypadEvents += 1
     switch event {
     case .key(let key, let moment):
-      if let findings = armed?.entry.key(key, at: moment) { report(findings) } else { reportIgnored() }
+      if let events = armed?.entry.key(key, at: moment) { report(events) } else { reportIgnored() }
     case .unavailable(let why):
       keypadTrouble = "keypad: \(why)"
       report(armed?.entry.wipe() ?? [])
@@ -45,9 +45,9 @@ extension FrontPanel {
     schedule()
   }
 
-  func report(_ findings: [GestureRecognizer.Event]) {
-    for finding in findings {
-      switch finding {
+  func report(_ events: [GestureRecognizer.Event]) {
+    for event in events {
+      switch event {
       case .touched:
         armed?.isButtonTouched = true
         armed?.reportTouch()
@@ -69,10 +69,10 @@ extension FrontPanel {
     }
   }
 
-  func report(_ findings: [EntryRecognizer.Event]) {
-    for finding in findings {
-      if finding.isSubmission { entries += 1 }
-      switch finding {
+  func report(_ events: [EntryRecognizer.Event]) {
+    for event in events {
+      if event.isSubmission { entries += 1 }
+      switch event {
       case .keyed: break
       case .tooEarly: reportIgnored()
       case .touched, .released:
@@ -94,7 +94,7 @@ extension FrontPanel {
       }
     }
     // Enter and cancel have their own indications and need no key feedback.
-    guard settings.feedback == .eachKey, findings.contains(.keyed), armed != nil, !findings.contains(.wrongLength)
+    guard settings.feedback == .eachKey, events.contains(.keyed), armed != nil, !events.contains(.wrongLength)
     else { return }
     lightAgain(afterDark: .milliseconds(80))
   }

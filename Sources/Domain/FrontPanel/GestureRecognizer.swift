@@ -71,12 +71,12 @@ package struct GestureRecognizer: Sendable {
   }
 
   package mutating func press(_ role: ButtonRole, at moment: MonotonicInstant) -> [Event] {
-    var findings = time(moment)
+    var events = time(moment)
     switch state {
     case .ready, .between:
       guard moment >= earliestPress else {
         state = .ignoring(since: moment, reportedStuck: false)
-        findings.append(.tooEarly)
+        events.append(.tooEarly)
         break
       }
       // `time` has already ended a pause that was too long for a double press.
@@ -87,36 +87,36 @@ package struct GestureRecognizer: Sendable {
         case .deny: .denyButton
         }
       state = .down(since: moment, denial: denial, reported: .zero)
-      if !isSecond { findings.append(.touched) }
+      if !isSecond { events.append(.touched) }
     case .ignoring, .down, .finished: break
     }
-    return findings
+    return events
   }
 
   package mutating func release(at moment: MonotonicInstant) -> [Event] {
-    var findings = time(moment)
+    var events = time(moment)
     switch state {
     case .ignoring(_, let reportedStuck):
       state = .ready
-      if reportedStuck { findings.append(.released) }
+      if reportedStuck { events.append(.released) }
     case .down(let since, let denial, _):
       let held = moment - since
       if let denial {
-        findings += finish(denial, held)
+        events += finish(denial, held)
       } else if held >= timing.reportHold {
-        findings += finish(.veryLongHold, held)
+        events += finish(.veryLongHold, held)
       } else if held >= timing.acceptHold, meaningful.contains(.hold) {
-        findings += finish(.hold, held)
+        events += finish(.hold, held)
       } else if held < timing.doublePress, meaningful.contains(.doublePress) {
         state = .between(firstDown: since)
       } else {
         state = .ready
-        findings.append(.released)
-        if held >= timing.acceptHold { findings.append(.ineffective) }
+        events.append(.released)
+        if held >= timing.acceptHold { events.append(.ineffective) }
       }
     case .ready, .between, .finished: break
     }
-    return findings
+    return events
   }
 
   /// Reports the thresholds that have been reached by `now`.

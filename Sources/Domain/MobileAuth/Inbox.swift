@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the listeners write and the handler reads: pending requests, connectivity, blocked requests and the subjects of
-/// the panel, with one change signal. Here are only the operations that affect several parts.
+/// What the listeners write and the handler reads: pending requests, connectivity, blocked requests, the subjects of
+/// the panel and the hourly limits of lines, with one change signal. Here are only the operations that affect several
+/// parts.
 package struct Inbox: Sendable {
   /// Raised at every change that a waiting task may have to react to.
   package let changes: ChangeSignal

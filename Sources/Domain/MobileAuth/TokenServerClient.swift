@@ -73,7 +73,7 @@ package struct Validation: Sendable, Equatable {
   /// Accounts whose loss of keys or push enrollment the server reports in a response without a signature: treated like
   /// `unconfirmedRemovals`.
   package var unconfirmedDisenrollments: [AccountID]
-  /// Of accounts with a PIN that this server verifies.
+  /// The wrong PIN attempts and the limits of accounts with a PIN that this server verifies.
   package var failureCounts: [AccountID: FailureCounts]
 
   package init(

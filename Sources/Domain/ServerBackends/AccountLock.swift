@@ -22,8 +22,8 @@ package enum AccountLock: Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-/// Errors of locking and unlocking an account, and of an operation that a lock prevents. Each has the vendor SDK's
-/// error number.
+/// Errors of locking and unlocking an account, and of an operation that a lock prevents. Each has the error
+/// number of the ForgeRock SDK.
 package enum LockError: ReportedError, Equatable {
   case locked(AccountID, AccountLock)
   case policyMissing(attached: [String])
@@ -33,7 +33,7 @@ package enum LockError: ReportedError, Equatable {
   /// The user did not lock the account: a policy did, and the lock opens when the policy holds.
   case heldByPolicy(AccountLock)
 
-  /// The error number that the vendor's SDK for iOS uses for this case.
+  /// The error number that the ForgeRock SDK for iOS (now Ping SDK) uses for this case.
   package var number: Int? {
     switch self {
     case .locked, .heldByPolicy: 6_100_000

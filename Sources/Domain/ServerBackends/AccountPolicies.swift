@@ -15,7 +15,7 @@ package struct AccountPolicies: Sendable, Equatable {
   package static let biometricAvailable = "biometricAvailable"
   static let deviceTampering = "deviceTampering"
 
-  /// The error number that the vendor's SDK for iOS uses when a policy forbids a registration.
+  /// The error number that the ForgeRock SDK for iOS (now Ping SDK) uses when a policy forbids a registration.
   package static let violationNumber = 6_100_005
 
   /// The policies by name. Policies that this token does not know are ignored.

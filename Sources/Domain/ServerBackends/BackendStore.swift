@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Cryptography
 package import MobileAuth
+package import PINProtection
 package import Secrets
 
 /// The token's storage, as far as backends use it. Every change is durable when the call returns.
@@ -65,17 +66,4 @@ package protocol BackendStore: SharedEnrollmentRegistry, StateStore, PushMessage
   /// if there is none.
   /// - Throws: `.conflict` if the enrollment is complete: codes may have been shown.
   func dropOneTimePasswords(of account: AccountID) throws(StateStoreError)
-}
-
-/// A PIN to set, with the attempt limit (1 to 10) and the parameters of its key derivation.
-package struct PINSetting: Sendable {
-  package let pin: PIN
-  package let limit: Int
-  package let parameters: Scrypt.Parameters
-
-  package init(pin: PIN, limit: Int, parameters: Scrypt.Parameters) {
-    self.pin = pin
-    self.limit = limit
-    self.parameters = parameters
-  }
 }

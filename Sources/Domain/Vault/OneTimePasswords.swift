@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-package import Cryptography
+import Cryptography
 package import MobileAuth
-import PINProtection
+package import PINProtection
 import SQLite
 package import Secrets
 
@@ -22,42 +22,28 @@ package enum OneTimePasswordResult: Sendable, Equatable {
   case locked
   /// The board's clock is behind the earliest possible time: the code would be out of date.
   case clockBehind
-  /// No code exists for this factor (see `OneTimePassword.Failure`); retry with the next one.
+  /// No code exists for this factor (see `OneTimePassword.GenerationError`); retry with the next one.
   case noCode
   /// The counter has reached its maximum.
   case usedUp
 }
 
-/// A PIN to set, whose derived key encrypts the secret.
-package struct PINGuard: Sendable {
-  package var pin: PIN
-  /// The attempt limit: the number of wrong PINs in a row that wipes the account, 1 to 10.
-  package var limit: Int
-  package var parameters: Scrypt.Parameters
-
-  package init(pin: PIN, limit: Int, parameters: Scrypt.Parameters) {
-    self.pin = pin
-    self.limit = limit
-    self.parameters = parameters
-  }
-}
-
 extension Vault {
   /// Stores an account with its server and one-time password credential, in one transaction.
   /// - Parameters:
-  ///   - pinGuard: a PIN whose derived key encrypts the secret; it replaces the account's PIN.
+  ///   - setting: a PIN whose derived key encrypts the secret; it replaces the account's PIN.
   ///   - known: the account before the change; nil for a new account.
   /// - Throws: `.conflict` if the account has changed since it was read, or has a credential already: a counter is
   ///   never set back. The credential of an account whose enrollment is not complete was never used, and is replaced.
   package func store(
     _ setup: OneTimePasswordSetup, secret: SecretBytes, of account: AccountRecord, at server: TokenServerRecord,
-    under pinGuard: PINGuard? = nil, replacing known: AccountRecord? = nil, _ entry: AuditEntry?
+    under setting: PINSetting? = nil, replacing known: AccountRecord? = nil, _ entry: AuditEntry?
   ) throws(StateStoreError) {
     var pin: PINRecord?
-    if let pinGuard {
-      precondition(PINRecord.limits.contains(pinGuard.limit), "a limit of \(pinGuard.limit) wrong PINs")
-      let keys = try sealedBytes(of: secret, under: pinGuard.pin, for: account.id, pinGuard.parameters)
-      pin = PINRecord(account: account.id, limit: pinGuard.limit, failures: 0, sealedBytes: keys)
+    if let setting {
+      precondition(PINRecord.limits.contains(setting.limit), "a limit of \(setting.limit) wrong PINs")
+      let keys = try sealedBytes(of: secret, under: setting.pin, for: account.id, setting.parameters)
+      pin = PINRecord(account: account.id, limit: setting.limit, failures: 0, sealedBytes: keys)
     }
     let sealed = try mappingStateStoreErrors { pin == nil ? try seal(secret, of: account.id) : [] }
     try transaction(erasing: true) { [pin] connection in
@@ -120,7 +106,7 @@ extension Vault {
       try issue(account, isUnlocked: isUnlocked, at: milliseconds, notBefore: earliest, on: connection)
     }
     switch issued {
-    case .refused(let verdict): return verdict
+    case .refused(let result): return result
     case .allowed(let record, let factor): return try code(factor, of: record, secret)
     }
   }

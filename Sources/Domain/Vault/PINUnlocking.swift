@@ -14,7 +14,7 @@ extension Vault {
     _ account: AccountID, with pin: PIN, in environment: TokenEnvironment
   ) throws(StateStoreError) -> PINUnlockResult {
     switch try attempt(account, pin, environment) {
-    case .over(let verdict): return verdict
+    case .over(let result): return result
     case .right(let counted, let opened):
       try clear(counted)
       return .unlocked(opened)
@@ -40,7 +40,7 @@ extension Vault {
     let counted: PINRecord
     switch try count(account, environment) {
     case .counted(let record): counted = record
-    case .refused(let verdict): return .over(verdict)
+    case .refused(let result): return .over(result)
     }
     guard try readUncached({ try PINRecord.find(account, on: $0, keys) }) == counted else {
       throw .corrupt(.pinCount(of: account))

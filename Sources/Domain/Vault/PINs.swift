@@ -46,7 +46,7 @@ extension Vault {
     of account: AccountID, from old: PIN, to new: PIN, parameters: Scrypt.Parameters, in environment: TokenEnvironment
   ) throws(StateStoreError) -> PINUnlockResult {
     switch try attempt(account, old, environment) {
-    case .over(let verdict): return verdict
+    case .over(let result): return result
     case .right(let counted, let opened):
       let ciphertext = try sealedBytes(of: opened, under: new, for: account, parameters)
       try transaction(erasing: true) { connection in try replace(counted, with: ciphertext, environment, on: connection)

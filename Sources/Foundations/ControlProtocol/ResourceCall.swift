@@ -12,7 +12,7 @@ package struct ResourceCall: Equatable, Sendable {
   package var method: String
   /// An https address.
   package var url: String
-  /// Of the body; at most 256 bytes.
+  /// The media type of the body; at most 256 bytes.
   package var contentType: String?
   package var body: Base64Bytes?
 

@@ -48,10 +48,10 @@ package struct PINPolicy: Sendable, Equatable {
   }
 
   /// The rule that the PIN breaks, or nil. The length is checked first, then the rules in the order of their numbers.
-  package func violation(by pin: PIN) -> PINRule? { PINRule(rawValue: verdict(of: pin)) }
+  package func violation(by pin: PIN) -> PINRule? { PINRule(rawValue: brokenRule(of: pin)) }
 
   /// The `ordinal` of the broken rule, or 0. The only result that may depend on the digits.
-  package func verdict(of pin: PIN) -> UInt8 {
+  package func brokenRule(of pin: PIN) -> UInt8 {
     pin.digits.withExposedSecret { digits in
       let broken = select(
         isBlocked(digits), PINRule.blockListed.rawValue,

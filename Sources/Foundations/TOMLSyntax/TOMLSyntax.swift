@@ -37,7 +37,7 @@ struct TOMLReader {
   private var line = 1
   private var startOfLine = 0
   private var keys = 0
-  /// Of the table that the last header named.
+  /// The depth of the table that the last header named.
   private var depth = 0
 
   init(_ text: String) {

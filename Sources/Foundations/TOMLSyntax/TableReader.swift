@@ -76,19 +76,21 @@ package struct TableReader {
     return choice
   }
 
-  /// Reads a duration in milliseconds, or in seconds if the key ends in `_s`. `duration` is unchanged if the key is
-  /// missing.
+  /// Reads a duration in milliseconds, or in seconds if the key ends in `_seconds`. `duration` is unchanged if the key
+  /// is missing.
   package mutating func duration(
     _ key: String, _ bounds: ClosedRange<Int>, _ duration: inout Duration
   ) throws(TableError) {
     guard let value = value(key) else { return }
-    let unit = key.hasSuffix("_s") ? "s" : "ms"
+    let isInSeconds = key.hasSuffix("_seconds")
     guard let number = value.integer else { throw TableError(why: "\"\(path)\(key)\" must be a whole number") }
     guard bounds.contains(number) else {
       throw TableError(
-        why: "\"\(path)\(key)\" is \(number); it must be \(bounds.lowerBound) to \(bounds.upperBound) \(unit)")
+        why:
+          "\"\(path)\(key)\" is \(number); it must be \(bounds.lowerBound) to \(bounds.upperBound) \(isInSeconds ? "s" : "ms")"
+      )
     }
-    duration = unit == "s" ? .seconds(number) : .milliseconds(number)
+    duration = isInSeconds ? .seconds(number) : .milliseconds(number)
   }
 
   /// An error for a well-formed value that is not acceptable.

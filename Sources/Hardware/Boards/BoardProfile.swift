@@ -34,7 +34,8 @@ package struct BoardProfile: Sendable, Equatable {
     init(reading reader: inout TableReader) throws(TableReader.TableError) {
       kind = try reader.choice("kind", of: Kind.self)
       if kind == .usb { usb = try USB(reading: &reader) }
-      try reader.duration("entry_idle_s", 5...120, &entry.idle)
+      try reader.checkRenamed("entry_idle_s", to: "entry_idle_seconds")
+      try reader.duration("entry_idle_seconds", 5...120, &entry.idle)
       entry.feedback = try reader.choice("feedback", of: EntrySettings.Feedback.self, default: entry.feedback)
       if reader.has("scrypt_log2_n") { scryptLog2N = try reader.number("scrypt_log2_n", 14...18) }
       try reader.finish()

@@ -20,7 +20,7 @@ extension OneTimePasswordCommand: OneShotCommand {
   private func fromVault(in environment: TokenEnvironment) throws -> CodeResponse {
     let vault = try state.openVault(creating: false)
     let account = try Backends(vault, in: environment).operations.accountWithOneTimePasswords(account)
-    let verdict = try vault.nextOneTimePassword(of: account.id, in: environment, notBefore: releaseTime)
-    return try CodeResponse(verdict, of: account.id)
+    let result = try vault.nextOneTimePassword(of: account.id, in: environment, notBefore: releaseTime)
+    return try CodeResponse(result, of: account.id)
   }
 }

@@ -53,7 +53,7 @@ struct Server {
       delivery: CallbackDelivery(
         configured: configuration.callbacks, allowed: configuration.callbackPrivateAddresses,
         eventLoopGroup: MultiThreadedEventLoopGroup.singleton),
-      clock: clock, wakeUp: callbacksDue, log: log)
+      clock: clock, jitter: { .random(in: -1...1) }, wakeUp: callbacksDue, log: log)
     let outbox = OutboxService(
       store: store, wakePipe: WakePipe(path: directory.wakePipeFile), announcer: announcer, clock: clock)
     let report = UnreadableRowReport(store: store, log: log)

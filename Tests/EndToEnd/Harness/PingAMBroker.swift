@@ -19,7 +19,7 @@ extension TestBroker {
       [mqtt]
       broker = "localhost:\(port)"
       authorities = "\(authority)"
-      user = "\(Self.user)"
+      username = "\(Self.user)"
       password_file = "\(password)"
       \(more)
       """

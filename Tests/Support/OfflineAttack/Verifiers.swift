@@ -10,7 +10,7 @@ extension OfflineAttack {
           var signs: [Sign] = []
           for (pin, token) in tokens.enumerated() {
             for (name, value) in telltales(of: bytes(token), blob) where isFound(value, in: windows) {
-              signs.append(Sign(what: "\(name) of token \(blob) is on the card", pins: [pins[pin]]))
+              signs.append(Sign(what: "\(name) of token \(blob) is in the storage", pins: [pins[pin]]))
             }
           }
           return signs

@@ -45,14 +45,14 @@ extension VaultState {
   /// - Returns: accounts whose keys differ, or that were not wiped at the attempt limit.
   package func pinsThatFail(in vault: Vault) throws -> [String] {
     try pins.compactMap { pin in
-      let verdict = try PatientClock(wallClockMilliseconds: 0).waitOut { environment throws(StateStoreError) in
+      let result = try PatientClock(wallClockMilliseconds: 0).waitOut { environment throws(StateStoreError) in
         try vault.unlock(pin.account, with: typed(pin.digits), in: environment)
       }
-      switch verdict {
+      switch result {
       case .unlocked(let keys) where pin.failures < pin.limit && keys.withExposedSecret({ Array($0) }) == pin.keys:
         return nil
       case .wiped where pin.failures == pin.limit: return nil
-      default: return "\(pin.account): \(verdict)"
+      default: return "\(pin.account): \(result)"
       }
     }
   }

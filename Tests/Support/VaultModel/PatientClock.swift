@@ -23,8 +23,8 @@ package final class PatientClock: TokenClock {
   package func waitOut(
     _ attempt: (TokenEnvironment) throws(StateStoreError) -> PINUnlockResult
   ) throws(StateStoreError) -> PINUnlockResult {
-    let verdict = try attempt(environment)
-    guard case .mustWait(let wait) = verdict else { return verdict }
+    let result = try attempt(environment)
+    guard case .mustWait(let wait) = result else { return result }
     advance(by: wait)
     return try attempt(environment)
   }

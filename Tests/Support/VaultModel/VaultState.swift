@@ -169,6 +169,15 @@ extension VaultState {
       guard servers.contains(where: { $0.id == id }) else { return false }
       latestKnownTimes[id] = seconds
     case .setPIN, .unlock, .changePIN: return applyToPINs(operation)
+    case .keepMessage, .endMessage: return applyToMessages(operation)
+    case .keepCounter, .nextCode: return applyToCounters(operation)
+    }
+    return true
+  }
+
+  /// `apply` for the operations on push messages.
+  private mutating func applyToMessages(_ operation: Operation) -> Bool {
+    switch operation {
     case .keepMessage(let message):
       guard accounts.contains(where: { $0.id == message.account }) else { return false }
       let isKnown = messages.contains {
@@ -180,6 +189,14 @@ extension VaultState {
         guard messages[index].state == .pending else { continue }
         (messages[index].state, messages[index].answerKey) = (state, key)
       }
+    default: preconditionFailure("\(operation) is not one of messages")
+    }
+    return true
+  }
+
+  /// `apply` for the operations on one-time passwords.
+  private mutating func applyToCounters(_ operation: Operation) -> Bool {
+    switch operation {
     case .keepCounter(let account, let server, let entry):
       let isUnfinished = accounts.contains { $0.id == account.id && $0.stage == .enrolling }
       guard counters[account.id] == nil || isUnfinished,
@@ -194,6 +211,7 @@ extension VaultState {
       counters[id] = counter + 1
       audit.append(
         AuditEntry(.codeShown, account: id, detail: "number \(counter)", wallClockMilliseconds: time))
+    default: preconditionFailure("\(operation) is not one of one-time passwords")
     }
     return true
   }

@@ -12,7 +12,7 @@ import Glibc
 enum Probe {
   static func main() async throws {
     guard memcheck_is_watching() != 0 else {
-      print("nobody is watching: run this under valgrind, and build it where the package valgrind is installed")
+      print("valgrind does not run this: run it under valgrind, and build it where the package valgrind is installed")
       exit(69)
     }
     let typist = Typist()

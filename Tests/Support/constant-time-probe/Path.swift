@@ -9,13 +9,13 @@ func walk(_ typist: Typist) async throws {
   let pin = try await typist.type("24689")
   let again = try await typist.type("24689")
   let other = try await typist.type("24680")
-  print("typed again, the same:", Secrecy.revealed("verdict of typing again", pin == again))
-  print("typed again, another:", Secrecy.revealed("verdict of typing again", pin == other))
+  print("typed again, the same:", Secrecy.revealed("result of typing again", pin == again))
+  print("typed again, another:", Secrecy.revealed("result of typing again", pin == other))
 
   let policy = try PINPolicy(length: 5, maxRepeats: 2, sequencesAllowed: false, blockList: ["24680", "12121", "1234"])
   for digits in ["24689", "24680", "13579", "98765", "11129", "55555"] {
-    let verdict = policy.verdict(of: try await typist.type(digits))
-    print("rule broken by \(digits):", Secrecy.revealed("verdict of the policy", verdict))
+    let ordinal = policy.brokenRule(of: try await typist.type(digits))
+    print("rule broken by \(digits):", Secrecy.revealed("result of the policy", ordinal))
   }
 
   // scrypt's memory access depends on its input by design (RFC 7914 §2): the way ends at its door.
@@ -31,8 +31,8 @@ func walk(_ typist: Typist) async throws {
   key.withExposedSecret(Secrecy.hide)
   otherKey.withExposedSecret(Secrecy.hide)
   let commitment = KeyCommitment(to: key)
-  print("commitment, the key:", Secrecy.revealed("verdict of the commitment", commitment.isValid(by: key)))
-  print("commitment, another:", Secrecy.revealed("verdict of the commitment", commitment.isValid(by: otherKey)))
+  print("commitment, the key:", Secrecy.revealed("result of the commitment", commitment.isValid(by: key)))
+  print("commitment, another:", Secrecy.revealed("result of the commitment", commitment.isValid(by: otherKey)))
 }
 
 private func == (one: SecretBytes, other: SecretBytes) -> Bool { SecretBytes.constantTimeEqual(one, other) }

@@ -7,6 +7,8 @@ package enum AccountError: ReportedError, Equatable {
   /// There is no account of this name at a server that can do this; with the names of the kinds that can.
   case unknownAmong(String, kinds: String)
   case notActive(String)
+  /// A new name that is not one (see `isAccountName`).
+  case invalidName
   /// No name was given, and there is not exactly one account to choose.
   case nameOne(of: [AccountID])
   case withoutOneTimePasswords(String)
@@ -16,6 +18,10 @@ package enum AccountError: ReportedError, Equatable {
   /// A lock was requested for an account that cannot be used.
   case unusable(AccountID)
   case withoutSessions(AccountID)
+  /// The origin of the account's token server was given as that of a resource server.
+  case originOfTokenServer(String, AccountID)
+  /// The allow-list is full.
+  case tooManyOrigins(AccountID)
   /// The board has no keypad.
   case noKeypad(AccountID)
   /// Another command changed the PIN since the present one was typed.
@@ -25,10 +31,10 @@ package enum AccountError: ReportedError, Equatable {
 
   package var category: ErrorCategory {
     switch self {
-    case .unknown, .unknownAmong, .notActive, .nameOne, .withoutOneTimePasswords, .noOneTimePasswords, .notLockable,
-      .withoutSessions, .noKeypad:
+    case .unknown, .unknownAmong, .notActive, .invalidName, .nameOne, .withoutOneTimePasswords, .noOneTimePasswords,
+      .notLockable, .withoutSessions, .tooManyOrigins, .noKeypad:
       .usage
-    case .unusable: .refused
+    case .unusable, .originOfTokenServer: .refused
     case .pinChangedMeanwhile, .pinUnconfirmed: .unavailable
     }
   }
@@ -38,6 +44,7 @@ package enum AccountError: ReportedError, Equatable {
     case .unknown(let name): "no account \"\(name)\"; `approval-token accounts` lists the accounts"
     case .unknownAmong(let name, let kinds): "no account \"\(name)\" of \(kinds); see `approval-token accounts`"
     case .notActive(let name): "no active account \"\(name)\"; see `approval-token accounts`"
+    case .invalidName: "a name has 1 to 64 bytes without blanks"
     case .nameOne(let accounts):
       accounts.isEmpty
         ? "no active account; run `approval-token enroll` first"
@@ -48,6 +55,10 @@ package enum AccountError: ReportedError, Equatable {
     case .notLockable(let account, let kinds): "account \(account) cannot be locked: only accounts of \(kinds) can"
     case .unusable(let account): "account \(account) is not active, so it cannot be used or locked"
     case .withoutSessions(let account): "\(account) has no login with this token: its server has no sessions"
+    case .originOfTokenServer(let origin, let account):
+      "\(origin) is the token server of \(account), which is not a resource server"
+    case .tooManyOrigins(let account):
+      "\(account) may call \(AccountRecord.mostOrigins) origins already; remove one with `allow --remove`"
     case .noKeypad(let account): "account \(account) has no PIN; a PIN requires a keypad, and this board has none"
     case .pinChangedMeanwhile: "another command changed the PIN meanwhile; this change was discarded"
     case .pinUnconfirmed(let why):

@@ -28,10 +28,24 @@ package struct AccountOperations: Sendable {
   /// The backend of the account's server.
   /// - Throws: `.corrupt` also if the server is missing: a lock must not disappear with it.
   package func backend(of account: AccountRecord) throws(StateStoreError) -> any ServerBackend {
+    try backend(of: try server(of: account))
+  }
+
+  /// - Throws: `.corrupt` if the server is missing.
+  func server(of account: AccountRecord) throws(StateStoreError) -> TokenServerRecord {
     guard let server = try store.servers().first(where: { $0.id == account.server }) else {
       throw .corrupt(.serverOf(account.id, account.server))
     }
-    return try backend(of: server)
+    return server
+  }
+
+  /// Makes the client for a server; nil if accounts of its kind have no server.
+  /// - Parameter report: called with the client's events.
+  package func client(
+    for server: TokenServerRecord, report: @escaping @Sendable (TokenEvent) -> Void = { _ in }
+  ) throws -> (any TokenServerClient)? {
+    let accounts = try store.accounts().filter { $0.server == server.id }
+    return try backend(of: server).client(for: server, accounts: accounts, in: environment.reporting(to: report))
   }
 
   /// The accounts of backends with a capability, each with its backend.
@@ -64,8 +78,9 @@ package struct AccountOperations: Sendable {
   }
 
   /// Renames an account.
-  /// - Throws: `LockError` if it is locked; `StateStoreError`.
+  /// - Throws: `AccountError.invalidName`, `LockError` if it is locked; `StateStoreError`.
   package func rename(_ name: String, to newName: String) throws {
+    guard isAccountName(newName) else { throw AccountError.invalidName }
     let (old, new) = (AccountID(name), AccountID(newName))
     try requireUnlocked(try store.account(old))
     try store.rename(old, to: new, environment.auditEntry(.renamed, account: new, detail: "was \(name)"))

@@ -47,7 +47,7 @@ extension AccountPINs {
     while true {
       let pin = try await dialog.currentPIN(length: length)
       await dialog.show(.talkingToServer)
-      switch try await verdict(on: pin, account) {
+      switch try await verify(pin, of: account) {
       case .unlocked(let keys):
         users.noteRightPIN(of: account)
         return (pin, keys)
@@ -64,10 +64,10 @@ extension AccountPINs {
   }
 
   /// Verifies the PIN, after waiting for the backoff that an earlier wrong PIN attempt started.
-  private func verdict(on pin: PIN, _ account: AccountID) async throws -> PINUnlockResult {
+  private func verify(_ pin: PIN, of account: AccountID) async throws -> PINUnlockResult {
     while true {
-      let verdict = try store.unlock(account, with: pin, in: environment)
-      guard case .mustWait(let wait) = verdict else { return verdict }
+      let result = try store.unlock(account, with: pin, in: environment)
+      guard case .mustWait(let wait) = result else { return result }
       try await environment.sleep(for: wait)
     }
   }

@@ -21,12 +21,15 @@ package struct OneTimePasswordCommand: DaemonCommand {
 
   package init() {}
 
-  package func run() throws {
+  package func run() throws { try run(on: SystemClock()) }
+
+  /// - Parameter clock: its wall clock says for how long the code is still valid.
+  func run(on clock: any TokenClock) throws {
     try reporting(json) {
       forbidMemoryDumps()
       overwriteFreedMemory()
       guard let code = try fromService() else { try DaemonProgram.start() }
-      show(code, on: SystemClock())
+      show(code, on: clock)
     }
   }
 

@@ -22,7 +22,7 @@ extension AccountService {
         .usage, "not an https address without a user name, a fragment and unencoded characters: \(call.url.prefix(256))"
       )
     }
-    try requireOtherServer(address.origin, than: account)
+    try operations.requireResourceServer(address.origin, for: account)
     guard account.allowedOrigins.contains(address.origin.text) else {
       throw CommandError(
         .refused,
@@ -50,18 +50,11 @@ extension AccountService {
     let (account, found) = try find(name)
     _ = try calls(of: account, at: found)
     let origin = try HTTPOrigin(argument: text)
-    try requireOtherServer(origin, than: account)
-    guard !account.allowedOrigins.contains(origin.text) else { return OriginsResponse(account) }
-    guard account.allowedOrigins.count < AccountRecord.mostOrigins else {
-      throw CommandError(
-        .usage, "\(account.id) may call \(AccountRecord.mostOrigins) origins already; remove one with `allow --remove`")
-    }
+    guard try operations.canAllow(origin, for: account) else { return OriginsResponse(account) }
     return try await service.panelTasks.perform(at: account.server) { panel in
       progress("hold the button for \(veryLongHold.inSeconds) to let \(account.id) call \(origin)")
       try await PanelDialog(panel, in: environment).veryLongHold()
-      var changed = account
-      changed.allowedOrigins.append(origin.text)
-      let response = try store(changed, over: account, "allowed \(origin)")
+      let response = response(of: try operations.allow(origin, for: account), account)
       await panel.show(.confirmed)
       return response
     }
@@ -71,28 +64,15 @@ extension AccountService {
   func disallow(_ name: String, _ text: String) throws -> OriginsResponse {
     let account = try operations.activeAccount(name)
     let origin = try HTTPOrigin(argument: text)
-    guard account.allowedOrigins.contains(origin.text) else { return OriginsResponse(account) }
-    var changed = account
-    changed.allowedOrigins.removeAll { $0 == origin.text }
-    return try store(changed, over: account, "no longer allowed: \(origin)")
+    return response(of: try operations.disallow(origin, for: account), account)
   }
 
-  private func store(_ changed: AccountRecord, over account: AccountRecord, _ detail: String) throws -> OriginsResponse
-  {
-    let entry = environment.auditEntry(.originsChanged, account: account.id, detail: detail)
-    guard try vault.change(account, .put(changed, entry)) else {
-      throw CommandError(.unavailable, "\(account.id) was changed meanwhile; retry")
-    }
-    service.log(entry)
-    return OriginsResponse(changed)
-  }
-
-  /// A user access token at the token server's own address could replace the account's keys.
-  private func requireOtherServer(_ origin: HTTPOrigin, than account: AccountRecord) throws {
-    let url = try vault.server(account.server)?.url ?? ""
-    guard !url.hasPrefix("https://") || HTTPOrigin(url).map({ $0 != origin }) == true else {
-      throw CommandError(.refused, "\(origin) is the token server of \(account.id), which is not a resource server")
-    }
+  /// Logs the change, if there was one.
+  private func response(
+    of change: (account: AccountRecord, entry: AuditEntry)?, _ account: AccountRecord
+  ) -> OriginsResponse {
+    if let change { service.log(change.entry) }
+    return OriginsResponse(change?.account ?? account)
   }
 
   private func calls(of account: AccountRecord, at server: any TokenServerClient) throws -> any SessionCalls {

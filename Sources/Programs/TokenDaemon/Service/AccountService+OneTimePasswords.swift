@@ -10,8 +10,8 @@ package import Vault
 extension AccountService {
   func oneTimePassword(_ name: String?, _ progress: @escaping Progress) async throws -> CodeResponse {
     let account = try operations.accountWithOneTimePasswords(name)
-    let verdict = try vault.nextOneTimePassword(of: account.id, in: environment, notBefore: releaseTime)
-    guard verdict == .pinWanted else { return try CodeResponse(verdict, of: account.id) }
+    let result = try vault.nextOneTimePassword(of: account.id, in: environment, notBefore: releaseTime)
+    guard result == .pinWanted else { return try CodeResponse(result, of: account.id) }
     guard let pin = account.pin, pin.verifier == .token, hasKeypad else {
       throw CommandError(.usage, "the PIN of \(account.id) requires a keypad, and this board has none")
     }
@@ -20,9 +20,9 @@ extension AccountService {
       let secret = try await pins.unlock(account.id, length: pin.length, on: panel).keys
       // The account may have been locked while the user typed the PIN.
       try operations.requireUnlocked(try vault.account(account.id))
-      let verdict = try vault.nextOneTimePassword(
+      let result = try vault.nextOneTimePassword(
         of: account.id, unlocked: secret, in: environment, notBefore: releaseTime)
-      let response = try CodeResponse(verdict, of: account.id)
+      let response = try CodeResponse(result, of: account.id)
       await panel.show(.confirmed)
       return response
     }
@@ -30,8 +30,8 @@ extension AccountService {
 }
 
 extension CodeResponse {
-  package init(_ verdict: OneTimePasswordResult, of account: AccountID) throws(CommandError) {
-    switch verdict {
+  package init(_ result: OneTimePasswordResult, of account: AccountID) throws(CommandError) {
+    switch result {
     case .code(let code):
       self.init(
         account: account.text, code: code.digits, counter: code.validity == nil ? code.factor : nil,

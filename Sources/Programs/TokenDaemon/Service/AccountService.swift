@@ -24,7 +24,7 @@ struct AccountService: Sendable {
 
   func enroll(_ options: EnrollmentOptions, _ progress: @escaping Progress) async throws -> AccountResponse {
     if let name = options.name, !isAccountName(name) {
-      throw CommandError(.usage, "a name has 1 to 64 bytes without blanks")
+      throw AccountError.invalidName
     }
     do { return try await performed(options, progress) } catch {
       showFailure(error)
@@ -129,17 +129,12 @@ struct AccountService: Sendable {
       progress("hold the button for \(veryLongHold.inSeconds) to forget \(account.id)")
       try await PanelDialog(panel, in: environment).veryLongHold()
     }
-    var serverNotified = false
-    do {
-      if let client = try service.client(for: account) as? any Deregistration {
-        try await client.deregister(account.id)
-        serverNotified = true
-      }
-    } catch { progress("the token server could not be notified: \(explanation(of: error))") }
-    try vault.wipe(
-      ifThere: account.id, environment.auditEntry(.removed, account: account.id, detail: "forgotten at the panel"))
+    let notification = try await operations.remove(account, through: service.server(of: account)) { _ in
+      "forgotten at the panel"
+    }
+    if let warning = notification.warning(about: account) { progress(warning) }
     service.reload()
-    return RemovalResponse(removed: account.id.text, serverNotified: serverNotified)
+    return RemovalResponse(removed: account.id.text, serverNotified: notification.isConfirmed)
   }
 
   // MARK: New PINs

@@ -31,8 +31,7 @@ package struct Backends: Sendable {
   package func client(
     for server: TokenServerRecord, report: @escaping @Sendable (TokenEvent) -> Void = { _ in }
   ) throws -> (any TokenServerClient)? {
-    try operations.backend(of: server).client(
-      for: server, accounts: accounts(at: server), in: environment.reporting(to: report))
+    try operations.client(for: server, report: report)
   }
 
   /// Fills in the fields of an account of a former vault.

@@ -12,7 +12,7 @@ import TOMLSyntax
 /// broker = "broker.example.org:8883"  # always TLS
 /// authorities = "/etc/approval-token/broker-ca.pem"
 /// pins = ["…"]                        # SHA-256 of the key in the broker's certificate, in Base64
-/// user = "token7"
+/// username = "token7"
 /// password_file = "/etc/approval-token/broker-password"
 /// version = "5"                       # or "3.1.1"
 /// replaces_event_stream = false       # beside the token server's own stream, or in its place
@@ -27,7 +27,7 @@ struct BrokerSettings: Equatable {
   let port: UInt16
   let authorities: String?
   let pins: [String]
-  let user: String?
+  let username: String?
   let passwordFile: String?
   let version: Broker.Version
   let replacesEventStream: Bool
@@ -40,10 +40,11 @@ struct BrokerSettings: Equatable {
     (self.host, self.port) = (host, port)
     authorities = try reader.optionalText("authorities")
     pins = reader.has("pins") ? try reader.texts("pins") : []
-    user = try reader.optionalText("user")
+    try reader.checkRenamed("user", to: "username")
+    username = try reader.optionalText("username")
     passwordFile = try reader.optionalText("password_file")
-    guard (user == nil) == (passwordFile == nil) else {
-      throw reader.refusal("user", "and \"password_file\" belong together")
+    guard (username == nil) == (passwordFile == nil) else {
+      throw reader.refusal("username", "and \"password_file\" belong together")
     }
     version = try reader.choice("version", of: Version.self, default: .v5) == .v5 ? .v5 : .v311
     replacesEventStream = try reader.flag("replaces_event_stream", default: false)
@@ -52,7 +53,7 @@ struct BrokerSettings: Equatable {
 
   /// The first line of the password file.
   func credentials() throws(CommandError) -> Broker.Credentials? {
-    guard let user, let passwordFile else { return nil }
+    guard let username, let passwordFile else { return nil }
     guard let stream = fopen(passwordFile, "re") else {
       throw CommandError(.badData, "cannot read \(passwordFile): \(String(cString: strerror(errno)))")
     }
@@ -62,6 +63,6 @@ struct BrokerSettings: Equatable {
     let count = fread(&bytes, 1, bytes.count, stream)
     let line = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }
     guard !line.isEmpty else { throw CommandError(.badData, "\(passwordFile) has no password in its first line") }
-    return Broker.Credentials(user: user, password: SecretBytes(copying: line))
+    return Broker.Credentials(user: username, password: SecretBytes(copying: line))
   }
 }

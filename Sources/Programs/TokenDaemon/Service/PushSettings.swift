@@ -9,9 +9,9 @@ import TOMLSyntax
 ///
 /// ```toml
 /// [push]
-/// idle_s = 10                # seconds between polls while no request is open …
+/// idle_seconds = 10          # seconds between polls while no request is open …
 /// fast_ms = 3000             # … and while one is open, or was open in the last minute
-/// lifetime_s = 120           # seconds a request is shown at most
+/// lifetime_seconds = 120     # seconds a request is shown at most
 /// key_bits = 3072            # of a new token's key
 /// elliptic = false           # use P-256 instead of RSA where eduMFA accepts it
 /// pin_digits = 6             # length of a new PIN, where the token verifies it
@@ -27,9 +27,11 @@ struct PushSettings: Equatable {
   init() {}
 
   init(_ reader: inout TableReader) throws(TableReader.TableError) {
-    try reader.duration("idle_s", 2...600, &backends.idlePoll)
+    try reader.checkRenamed("idle_s", to: "idle_seconds")
+    try reader.checkRenamed("lifetime_s", to: "lifetime_seconds")
+    try reader.duration("idle_seconds", 2...600, &backends.idlePoll)
     try reader.duration("fast_ms", 250...30_000, &backends.fastPoll)
-    try reader.duration("lifetime_s", 10...3600, &backends.requestLifetime)
+    try reader.duration("lifetime_seconds", 10...3600, &backends.requestLifetime)
     if let text = try reader.optionalText("listen") {
       guard let address = ListenAddress(text) else {
         throw TableReader.TableError(

@@ -76,13 +76,6 @@ final class TokenService: Service, UserState {
   let panelTasks: PanelTaskQueue
   private var environment: TokenEnvironment { backends.environment }
 
-  /// The client for an account's server, also for an account that is not active, whose server may have no client in
-  /// this round. Nil for an account without a server.
-  func client(for account: AccountRecord) throws -> (any TokenServerClient)? {
-    if let server = server(of: account) { return server }
-    return try vault.servers().first { $0.id == account.server }.flatMap { try backends.client(for: $0) }
-  }
-
   /// The client for the account's server in this round.
   func server(of account: AccountRecord) -> (any TokenServerClient)? { state.withLock { $0.servers[account.server] } }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 package import MobileAuth
+package import PINProtection
 package import ServerBackends
 package import Vault
 
@@ -29,7 +30,7 @@ extension Vault: BackendStore {
   ) throws(StateStoreError) {
     try store(
       OneTimePasswordSetup(credential), secret: credential.secret, of: account, at: server,
-      under: pin.map { PINGuard(pin: $0.pin, limit: $0.limit, parameters: $0.parameters) }, replacing: known, entry)
+      under: pin, replacing: known, entry)
   }
 }
 

@@ -16,6 +16,7 @@ final class CallbackWorker: Service {
   private let store: Store
   private let delivery: CallbackDelivery
   private let clock: ServerClock
+  private let jitter: @Sendable () -> Double
   private let wakeUp: AsyncSignal
   private let log: Logger
   private let underWay = Mutex(UnderWay())
@@ -43,10 +44,15 @@ final class CallbackWorker: Service {
     }
   }
 
-  init(store: Store, delivery: CallbackDelivery, clock: ServerClock, wakeUp: AsyncSignal, log: Logger) {
+  /// - Parameter jitter: random numbers of −1…1, for the backoff.
+  init(
+    store: Store, delivery: CallbackDelivery, clock: ServerClock, jitter: @escaping @Sendable () -> Double,
+    wakeUp: AsyncSignal, log: Logger
+  ) {
     self.store = store
     self.delivery = delivery
     self.clock = clock
+    self.jitter = jitter
     self.wakeUp = wakeUp
     self.log = log
   }
@@ -109,7 +115,7 @@ final class CallbackWorker: Service {
         log.notice("callback for \(job.transactionID) refused for good: \(why)")
       case .failed(let why):
         let attempts = job.attempts + 1
-        let delay = CallbackSchedule.delay(afterFailures: attempts, jitter: .random(in: -1...1))
+        let delay = CallbackSchedule.delay(afterFailures: attempts, jitter: jitter())
         let dueAt = clock.now() + delay
         log.notice("callback for \(job.transactionID) failed (\(why)), again in \(delay.milliseconds) ms")
         try await store.write { try $0.postponeCallback(job.transactionID, attempts: attempts, dueAt: dueAt) }

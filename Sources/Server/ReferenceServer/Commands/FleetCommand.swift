@@ -12,8 +12,8 @@ struct FleetCommand: AsyncParsableCommand {
       The list is CSV with the header user,host and one board in each line; a user who does not exist is added. For \
       each board there is a folder with its host name and the files approval-token.toml and approval-token.uri, for \
       the FAT partition of its SD card. Prints the list with the folders and the end of validity, as CSV. After the \
-      enrollments, "device list" shows the host names with their users. A URI enrolls whoever has it: transport the \
-      cards like passwords.
+      enrollments, "device list" shows the host names with their users. An attacker with a URI can use it to \
+      enroll: transport the SD cards like passwords.
       """)
 
   @OptionGroup var options: CommonOptions

@@ -3,100 +3,128 @@
 enum ConfigurationTemplate {
   /// - Parameter pin: whether users have a PIN, which the type "payment" then requires.
   static func text(pin: Bool) -> String {
+    [server, mobileAuthentication, limits, application(pin: pin), mqtt, authenticators, callbacks, types(pin: pin)]
+      .joined(separator: "\n")
+  }
+
+  private static let server = """
+    # Configuration of the token server. A restart makes changes count; an unknown setting is an error.
+
+    listen = "127.0.0.1"
+    port = 8443
+    # What tokens and portals call this server; by default the address and port above.
+    # issuer = "https://auth.example.org"
+    # access_log = false
+    # Loopback, link-local and private addresses that callbacks may go to, as ADDRESS or ADDRESS/BITS.
+    # callback_private_addresses = []
+
+    [tls]
+    certificate = "server.pem"
+    key = "server.key"
+
+    """
+
+  private static let mobileAuthentication = """
+    [mobile_authentication]
+    enabled = true
+    enrollment = true
+    # How many devices of one user may be enrolled for push: "single" (a second is refused), "override" (a second
+    # takes over), "multiple" (portals must use API version 4).
+    push_enrollment_mode = "multiple"
+    # One OpenPGP key of the server per enrollment instead of one for all.
+    # unique_server_keys = false
+    # max_message_length = 155
+    # Whether callback_uri must be one of the [[callback]] entries.
+    # callback_allow_list = false
+    # What portals read as the devices' platform.
+    # portal_platform_alias = "linux"
+    # result_retention_hours = 24
+    # minimum_software_version = "0.0.0"
+    # How long requests for a user are on hold after "not me", in seconds; 0 disables the hold.
+    # not_me_hold_seconds = 300
+
+    """
+
+  private static let limits = """
+    # [limits]
+    # device_requests_per_second = 200
+    # open_requests_per_device = 100
+    # devices_per_fleet_token = 100000
+    # At the same time, event streams among them; and of one address (IPv6: one /64) without authenticated streams.
+    # connections = 20000
+    # connections_per_source = 256
+    # Seconds for one request, from accept to the end of the response, and for a connection between requests.
+    # request_seconds = 30
+    # idle_seconds = 60
+
+    """
+
+  private static func application(pin: Bool) -> String {
+    """
+    [application]
+    # id = "approval-token"
+    # name = "Approval Token"
+    # Whether activating a user includes choosing a PIN. Without one, a stolen token can approve everything.
+    pin = \(pin)
+    # Wrong PINs after which the user is deregistered, 1 to 10.
+    # max_pin_attempts = 3
+    # Whether users may register fingerprints, and custom authenticators, in addition to the PIN.
+    # biometric = false
+    # custom_authenticators = false
+
+    # [application.pin_policy]
+    # length = 5
+    # The longest run of one digit; any, if absent.
+    # max_repeats = 2
+    # Whether all digits may stand at one distance, as in 12345.
+    # sequences_allowed = false
+    # block_list = []
+
+    """
+  }
+
+  private static let mqtt = """
+    # Hints over an MQTT broker too, with TLS, for tokens that are set up for it.
+    # [mqtt]
+    # broker = "broker.example.org:8883"
+    # A PEM file, for a broker whose certificate is not from one of the system's authorities.
+    # authorities = "broker-ca.pem"
+    # username = "token-server"
+    # password = "..."
+    # topic_prefix = "approval-token"
+
+    """
+
+  private static let authenticators = """
+    # What users may register in addition to the PIN. A custom one has a folder with the executables "register" and
+    # "authenticate".
+    # [[authenticator]]
+    # id = "fingerprint"
+    # name = "Fingerprint"
+    # kind = "biometric"
+    # [[authenticator]]
+    # id = "badge"
+    # name = "Badge"
+    # kind = "custom"
+    # scripts = "authenticators/badge"
+    # time_limit_seconds = 10
+    # max_failures = 3
+    # user = "nobody"
+
+    """
+
+  private static let callbacks = """
+    # [[callback]]
+    # url = "https://portal.example.org/finished"
+    # username = "token-server"
+    # password = "..."
+
+    """
+
+  private static func types(pin: Bool) -> String {
     let payment =
       pin ? "method = \"push_with_pin\"" : "method = \"push\"\n# Needs application.pin:\n# method = \"push_with_pin\""
     return """
-      # Configuration of the token server. A restart makes changes count; an unknown setting is an error.
-
-      listen = "127.0.0.1"
-      port = 8443
-      # What tokens and portals call this server; by default the address and port above.
-      # issuer = "https://auth.example.org"
-      # access_log = false
-      # Loopback, link-local and private addresses that callbacks may go to, as ADDRESS or ADDRESS/BITS.
-      # callback_private_addresses = []
-
-      [tls]
-      certificate = "server.pem"
-      key = "server.key"
-
-      [mobile_authentication]
-      enabled = true
-      enrollment = true
-      # How many devices of one user may be enrolled for push: "single" (a second is refused), "override" (a second
-      # takes over), "multiple" (portals must use API version 4).
-      push_enrollment_mode = "multiple"
-      # One OpenPGP key of the server per enrollment instead of one for all.
-      # unique_server_keys = false
-      # max_message_length = 155
-      # Whether callback_uri must be one of the [[callback]] entries.
-      # callback_allow_list = false
-      # What portals read as the devices' platform.
-      # portal_platform_alias = "linux"
-      # result_retention_hours = 24
-      # minimum_software_version = "0.0.0"
-      # How long requests for a user are on hold after "not me", in seconds; 0 disables the hold.
-      # not_me_hold_seconds = 300
-
-      # [limits]
-      # device_requests_per_second = 200
-      # open_requests_per_device = 100
-      # devices_per_fleet_token = 100000
-      # At the same time, event streams among them; and of one address (IPv6: one /64) without authenticated streams.
-      # connections = 20000
-      # connections_per_source = 256
-      # Seconds for one request, from accept to the end of the response, and for a connection between requests.
-      # request_seconds = 30
-      # idle_seconds = 60
-
-      [application]
-      # id = "approval-token"
-      # name = "Approval Token"
-      # Whether activating a user includes choosing a PIN. Without one, a stolen token can approve everything.
-      pin = \(pin)
-      # Wrong PINs after which the user is deregistered, 1 to 10.
-      # max_pin_attempts = 3
-      # Whether users may register fingerprints, and custom authenticators, in addition to the PIN.
-      # biometric = false
-      # custom_authenticators = false
-
-      # [application.pin_policy]
-      # length = 5
-      # The longest run of one digit; any, if absent.
-      # max_repeats = 2
-      # Whether all digits may stand at one distance, as in 12345.
-      # sequences_allowed = false
-      # block_list = []
-
-      # Hints over an MQTT broker too, with TLS, for tokens that are set up for it.
-      # [mqtt]
-      # broker = "broker.example.org:8883"
-      # A PEM file, for a broker whose certificate is not from one of the system's authorities.
-      # authorities = "broker-ca.pem"
-      # username = "token-server"
-      # password = "..."
-      # topic_prefix = "approval-token"
-
-      # What users may register in addition to the PIN. A custom one has a folder with the executables "register" and
-      # "authenticate".
-      # [[authenticator]]
-      # id = "fingerprint"
-      # name = "Fingerprint"
-      # kind = "biometric"
-      # [[authenticator]]
-      # id = "badge"
-      # name = "Badge"
-      # kind = "custom"
-      # scripts = "authenticators/badge"
-      # time_limit_seconds = 10
-      # max_failures = 3
-      # user = "nobody"
-
-      # [[callback]]
-      # url = "https://portal.example.org/finished"
-      # username = "token-server"
-      # password = "..."
-
       [[type]]
       name = "login"
       method = "push"

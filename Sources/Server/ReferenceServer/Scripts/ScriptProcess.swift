@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSpawn
-import Dispatch
 import Glibc
+import TokenServerCore
 
 /// One run of a program: bytes in, bytes out, with a time limit. The program and everything that it started in its
 /// process group is killed at the end. Blocks the calling thread.
@@ -17,7 +17,7 @@ struct ScriptProcess {
   let command: [String]
   /// The working folder.
   let folder: String
-  let timeLimitMs: Int64
+  let timeLimit: Duration
   let outputLimit: Int
 
   func run(_ input: [UInt8]) -> Ending {
@@ -31,9 +31,9 @@ struct ScriptProcess {
     let child = spawn(input: inputFile, output: ends[1])
     close(ends[1])
     guard let child else { return .failed }
-    let deadlineMs = Self.nowMs() + timeLimitMs
-    let output = read(ends[0], until: deadlineMs)
-    let hasEnded = output != nil && Self.wait(for: child, until: deadlineMs)
+    let deadline = Uptime.now() + timeLimit
+    let output = read(ends[0], until: deadline)
+    let hasEnded = output != nil && Self.wait(for: child, until: deadline)
     // The group can contain children of the program. Until the program is reaped, its identifier is not reused.
     kill(-child, SIGKILL)
     var status: Int32 = 0
@@ -51,15 +51,17 @@ struct ScriptProcess {
     return error == 0 ? child : nil
   }
 
+  /// - Parameter deadline: on the clock of `Uptime`.
   /// - Returns: nil if the output is too long, or the deadline passed before its end.
-  private func read(_ descriptor: Int32, until deadlineMs: Int64) -> [UInt8]? {
+  private func read(_ descriptor: Int32, until deadline: Duration) -> [UInt8]? {
     var output: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 16_384)
     while true {
       var watched = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-      let leftMs = deadlineMs - Self.nowMs()
-      guard leftMs > 0 else { return nil }
-      let ready = poll(&watched, 1, Int32(min(leftMs, 60_000)))
+      let left = deadline - Uptime.now()
+      guard left > .zero else { return nil }
+      // Rounded up: a last part of a millisecond is not spent in calls that return at once.
+      let ready = poll(&watched, 1, Int32(min(left, .seconds(60)).milliseconds) + 1)
       if ready == 0 || (ready < 0 && errno == EINTR) { continue }
       let count = Glibc.read(descriptor, &buffer, buffer.count)
       if count < 0, errno == EINTR { continue }
@@ -70,12 +72,12 @@ struct ScriptProcess {
   }
 
   /// Waits for the end of the program without reaping it.
-  private static func wait(for child: pid_t, until deadlineMs: Int64) -> Bool {
+  private static func wait(for child: pid_t, until deadline: Duration) -> Bool {
     while true {
       var info = siginfo_t()
       let result = waitid(P_PID, id_t(child), &info, WEXITED | WNOWAIT | WNOHANG)
       if result == 0, info.si_signo == SIGCHLD { return true }
-      guard result == 0 || errno == EINTR, nowMs() < deadlineMs else { return false }
+      guard result == 0 || errno == EINTR, Uptime.now() < deadline else { return false }
       usleep(2000)
     }
   }
@@ -90,8 +92,6 @@ struct ScriptProcess {
     }
     return true
   }
-
-  private static func nowMs() -> Int64 { Int64(clamping: DispatchTime.now().uptimeNanoseconds / 1_000_000) }
 
   /// Copies texts for C; the caller frees them.
   private static func copies(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] { texts.map { strdup($0) } + [nil] }

@@ -57,7 +57,7 @@ final class ScriptProcesses: ScriptRunner {
     guard access(file, X_OK) == 0 else { return ScriptResult(status: ScriptResult.notExecutable) }
     let process = ScriptProcess(
       command: Self.command(file, user: authenticator.user), folder: folder,
-      timeLimitMs: Int64(authenticator.timeLimitSeconds) * 1000, outputLimit: ScriptResult.largestOutput)
+      timeLimit: .seconds(authenticator.timeLimitSeconds), outputLimit: ScriptResult.largestOutput)
     let input = JSON.encode(call)
     return await withCheckedContinuation { continuation in
       DispatchQueue.global().async {

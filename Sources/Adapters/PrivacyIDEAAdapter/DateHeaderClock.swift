@@ -5,7 +5,7 @@ import Synchronization
 
 /// The token server's clock, from the `Date` header of its responses. A request carries a time stamp that must be
 /// within 60 s of the server's time, and a board without a clock chip starts in 1970.
-final class ServerClock: Sendable {
+final class DateHeaderClock: Sendable {
   /// A time stamp with a larger error is refused, or soon will be.
   static let tolerance = Duration.seconds(50)
   /// 2026-01-01 in milliseconds since 1970. An earlier wall clock is not set.

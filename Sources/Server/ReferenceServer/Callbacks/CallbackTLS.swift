@@ -2,8 +2,8 @@
 import NIOSSL
 import Synchronization
 
-/// The TLS context for portals, made when the first callback needs it: reading the system's certificate authorities takes
-/// time, which a start and a command do not wait for.
+/// The TLS context for portals, made when the first callback needs it: reading the system's certificate authorities
+/// takes time, which a start and a command do not wait for.
 final class CallbackTLS: Sendable {
   private let settings: TLSConfiguration
   private let made = Mutex<Result<NIOSSLContext, any Error>?>(nil)

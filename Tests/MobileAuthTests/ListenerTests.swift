@@ -44,7 +44,9 @@ import Testing
       fixture.server.hint(number == 1 ? .revoked : .pendingChanged)
       if number % 100 == 0 { await fixture.clock.untilAsleep() }
     }
-    try await until { fixture.server.calls(of: "validate") == 2 }
+    try await until {
+      fixture.server.calls(of: "validate") == 2 && fixture.server.calls(of: "pendingRequests") >= 2
+    }
     #expect((2...10).contains(fixture.server.calls(of: "pendingRequests")))
     fixture.clock.advance(by: .seconds(1))
     await fixture.clock.untilAsleep()

@@ -29,9 +29,26 @@ final class Recorder: KeySink {
   func keypadIsUnavailable(_ why: String) { continuation.yield(.unavailable(why)) }
   func keypadIsAvailable() { continuation.yield(.available) }
 
+  /// The next event; nil if none comes in a minute, with the state of the kernel and of its processes as an issue.
   func next() async -> Event? {
-    for await event in events { return event }
-    return nil
+    let event = await withTaskGroup(of: Event?.self) { [events] group in
+      group.addTask {
+        for await event in events { return event }
+        return nil
+      }
+      group.addTask {
+        try? await Task.sleep(for: .seconds(60))
+        return nil
+      }
+      defer { group.cancelAll() }
+      return await group.next() ?? nil
+    }
+    if event == nil {
+      let look =
+        "ps -eo pid,stat,wchan:32,args; tail -n +1 /proc/[0-9]*/stack; ls /sys/bus/usb/devices; dmesg | tail -n 40; true"
+      Issue.record("no event of the keypad within a minute:\n\((try? Site.run(look)) ?? "")")
+    }
+    return event
   }
 
   func next(_ count: Int) async -> String {

@@ -161,6 +161,31 @@ import Testing
     #expect(try await adapter.authenticators(of: account).isEmpty)
   }
 
+  /// Fails if the call is repeated: a script could see one code several times.
+  @Test("A script that could not be run is an error, and is not asked again") func scriptFault() async throws {
+    try await register()
+    var error = OAuthError("server_error", "The authenticator's script could not be run.", code: 10000)
+    error.customInfo = CustomInfo(status: 3001, data: "")
+    let body = JSON.encode(error)
+    let device = JSON.encode(AccessTokenResponse(accessToken: "T", expiresIn: 900, scope: .device))
+    let isLogin = { (request: HTTPRequest) in
+      String(decoding: request.body, as: UTF8.self).contains("custom-authenticator")
+    }
+    server.on("/configuration", "{}")
+    server.on("/oauth/token") { request in
+      isLogin(request) ? HTTPResponse(status: 500, body: body) : HTTPResponse(status: 200, body: device)
+    }
+    let thrown = await #expect(throws: TokenServerError.self) {
+      _ = try await adapter().logIn(account, with: "number", code: code)
+    }
+    guard case .authenticatorFailed(let failure) = thrown else {
+      Issue.record("\(String(describing: thrown))")
+      return
+    }
+    #expect(failure.number == 10000 && !failure.isRevoked && failure.info?.status == 3001)
+    #expect(http.requests.count(where: isLogin) == 1 && (try stored().count) == 1)
+  }
+
   @Test("Errors about authenticators keep their numbers, and revoke", arguments: [true, false])
   func loginErrors(isRevoked: Bool) async throws {
     try await register()

@@ -84,6 +84,22 @@ import Testing
     #expect(try fixture.entry("badge")?.registered == false)
   }
 
+  /// Fails if the limit is not checked for attempts that are repeated: each would be a guess.
+  @Test("Registrations that are repeated after a fault of the script are limited, too") func repeatedGuesses() throws {
+    try device.logInWithPIN().expect(200)
+    let ephemeral = try OpenPGPKey.generate(userID: "ephemeral")
+    let guesses = try (1...4).map {
+      (Random.uuid(), try device.registrationBody("badge", data: [UInt8($0)], ephemeral: ephemeral))
+    }
+    try scripts.answer("nonsense")
+    for (key, body) in guesses {
+      #expect(try device.beginRegistration("badge", body, key: key).slug == .authenticatorError)
+    }
+    try scripts.answer(status: 4000)
+    let slugs = try guesses.map { try device.beginRegistration("badge", $0.1, key: $0.0).slug }
+    #expect(slugs == [.customFailed, .customFailed, .rateLimited, .rateLimited])
+  }
+
   @Test("A repeated registration does not ask the script again; after a fault it does, with the same attempt")
   func repeatedRegistration() throws {
     try device.logInWithPIN().expect(200)

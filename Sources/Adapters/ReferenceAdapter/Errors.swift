@@ -53,6 +53,8 @@ extension TokenServerError {
       case (9004, _), (9005, _): .outdated(detail)
       case (9009, _): FailureCounts(error).map { .pinIncorrect($0) } ?? TokenServerError(unexplained: response)
       case (9022, _), (9027, _), (9030, _): .authenticatorFailed(AuthenticatorFailure(error))
+      // The script could not be run. It is not asked again without the user.
+      case (10000, _) where error.customInfo != nil: .authenticatorFailed(AuthenticatorFailure(error))
       case (9015, _), (10006, _), (10007, _), (10020, _):
         .authenticatorRefused(number: error.errorCode ?? 10000, detail)
       case (9031, _): .clockWrong

@@ -170,11 +170,12 @@ struct AuthenticatorRegistrationService: Sendable {
     let attempt = Self.attempt(order)
     let now = gate.clock.now()
     let counted = try await gate.store.write { database -> CountedAuthenticatorAttempt? in
-      if let known = try database.countedAttempt(attempt) { return known }
+      // Also for an attempt that is repeated: many could be kept until a script that failed works again.
       let since = now - AuthenticatorRecord.refusalCountsFor
       guard try database.refusedRegistrations(of: order.name, since: since) < authenticator.maxFailures else {
         return nil
       }
+      if let known = try database.countedAttempt(attempt) { return known }
       let counted = CountedAuthenticatorAttempt(
         requestHash: attempt.requestHash, attemptID: Random.uuid(), registrationID: order.id)
       try database.insert(attempt, counted, now: now)

@@ -146,7 +146,7 @@ extension RegistrationURI.ParseError {
       "not a registration URI: pushauth://push/…, mfauth://totp/…, mfauth://hotp/…, otpauth://totp/… or "
         + "otpauth://hotp/… is"
     case .malformed(let what): "the registration URI is invalid (\(what)); get a new QR code"
-    case .missing(let name): "the registration URI has no \(name)"
+    case .missing(let name): "the registration URI lacks the parameter \"\(name)\": copy it whole"
     case .repeated(let name): "the registration URI has \(name) twice"
     case .version(let version): "the registration URI is of version \(version); only 1 is known"
     case .weakSecret(let bytes): "the registration URI's secret has \(bytes) bytes; at least 32 are required"

@@ -14,9 +14,6 @@ import Testing
 
 /// Authenticators besides the PIN: their list, registration and use.
 @Suite(.timeLimit(.minutes(5))) struct AuthenticatorTests {
-  private static let base = "/profiles/PROFIL/authenticators"
-  private static let registration = "00000000-0000-4000-8000-00000000000a"
-
   private let server: FakeServer
   private let http: RecordingHTTPTransport
   private let account = AccountID("A")
@@ -41,34 +38,11 @@ import Testing
     UserSession(account: account, until: server.clock.now + .seconds(60), accessToken: "U")
   }
 
-  private func list(_ entries: (id: String, type: AuthenticatorKind, isRegistered: Bool)...) {
-    let entries = entries.map { entry in
-      AuthenticatorEntry(
-        identifier: entry.id, name: "n", type: entry.type, registered: entry.isRegistered, supported: true)
-    }
-    let body = JSON.encode(AuthenticatorList(authenticators: entries))
-    server.on(Self.base) { _ in HTTPResponse(status: 200, body: body) }
-  }
-
-  /// Answers a registration with the token, and its activation with this response.
-  private func acceptRegistration(activation: HTTPResponse) {
-    let (token, signer) = (token, server.server)
-    server.on("\(Self.base)/number/registrations") { request in
-      guard let order = try? JSON.decode(AuthenticatorRegistrationRequest.self, from: request.body),
-        let certificate = try? OpenPGPCertificate(parsing: bytes(base64: order.ephemeralCertificate) ?? []),
-        let sealed = try? signer.seal(token.withExposedSecret { Array($0) }, to: certificate)
-      else { return HTTPResponse(status: 400) }
-      let body = AuthenticatorRegistration(
-        registrationID: Self.registration, sealedToken: sealed.base64,
-        serverCertificate: signer.certificate.bytes.base64, expiresInMs: 600_000, customInfo: nil)
-      return HTTPResponse(status: 201, body: JSON.encode(body))
-    }
-    server.on("\(Self.base)/number/registrations/\(Self.registration)/activation") { _ in activation }
-  }
-
   private func report(_ state: AuthenticatorRegistrationStatus.State) {
     let body = JSON.encode(AuthenticatorRegistrationStatus(state: state))
-    server.on("\(Self.base)/number/registrations/\(Self.registration)") { _ in HTTPResponse(status: 200, body: body) }
+    server.on("\(FakeServer.authenticators)/number/registrations/\(FakeServer.registrationID)") { _ in
+      HTTPResponse(status: 200, body: body)
+    }
   }
 
   private func refusal(_ slug: Problem.Slug) -> HTTPResponse {
@@ -80,10 +54,10 @@ import Testing
   }
 
   private func register() async throws {
-    list(("number", .custom, false))
-    acceptRegistration(activation: HTTPResponse(status: 204))
+    server.list(("number", .custom, false))
+    server.acceptRegistration(of: token, activation: HTTPResponse(status: 204))
     try await adapter().register("number", with: code, in: session)
-    list(("number", .custom, true))
+    server.list(("number", .custom, true))
   }
 
   @Test("A registration is stored with its own token, and activated with its key") func registration() async throws {
@@ -99,7 +73,7 @@ import Testing
     let assertion = try KnowledgeAssertion(
       parsing: JSON.decode(AuthenticatorActivation.self, from: sent.body).assertion, clientID: FakeServer.clientID,
       profileID: "PROFIL", audience: sent.url, now: 1_795_219_200,
-      nonce: Self.registration, authenticator: "number")
+      nonce: FakeServer.registrationID, authenticator: "number")
     let key = try KnowledgeKey(
       refreshToken: token, clientID: FakeServer.clientID, profileID: "PROFIL", authenticator: "number")
     #expect(assertion.isSigned(by: try key.publicKey))
@@ -112,12 +86,12 @@ import Testing
     arguments: [(.registered, true), (.pending, false), (.void, false)]
       as [(AuthenticatorRegistrationStatus.State, Bool)])
   func interruptedActivation(state: AuthenticatorRegistrationStatus.State, isRegistered: Bool) async throws {
-    list(("number", .custom, false))
-    acceptRegistration(activation: refusal(.actionNotAllowed))
+    server.list(("number", .custom, false))
+    server.acceptRegistration(of: token, activation: refusal(.actionNotAllowed))
     await #expect(throws: TokenServerError.self) { try await adapter().register("number", with: code, in: session) }
-    #expect(try stored().map(\.registration) == [Self.registration])
+    #expect(try stored().map(\.registration) == [FakeServer.registrationID])
     report(state)
-    list(("number", .custom, state == .registered))
+    server.list(("number", .custom, state == .registered))
     #expect(try await adapter().authenticators(of: account).map(\.isRegistered) == [isRegistered])
     #expect(try stored().count == (state == .void ? 0 : 1))
     // An authenticator whose registration was not completed cannot log in.
@@ -128,7 +102,7 @@ import Testing
   @Test("An authenticator that the server has deregistered is forgotten") func deregisteredByServer() async throws {
     try await register()
     try adapter().prefer("number", of: account)
-    list(("number", .custom, false))
+    server.list(("number", .custom, false))
     let all = try await adapter().authenticators(of: account)
     #expect(all.map(\.isRegistered) == [false] && all.allSatisfy { !$0.isPreferred })
     #expect(try stored().isEmpty)
@@ -136,7 +110,7 @@ import Testing
   }
 
   @Test("Entries that no token can use are not listed") func strangeEntries() async throws {
-    list(("number", .custom, true), ("..", .custom, true), ("a/b", .custom, false), ("iris", .other, false))
+    server.list(("number", .custom, true), ("..", .custom, true), ("a/b", .custom, false), ("iris", .other, false))
     let all = try await adapter().authenticators(of: account)
     // The server has it, but this token has no key for it.
     #expect(all.map(\.identifier) == ["number"] && all.registered.isEmpty && all.notRegistered.count == 1)

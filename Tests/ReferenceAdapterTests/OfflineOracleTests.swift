@@ -2,6 +2,7 @@
 import ApprovalTestKit
 import Cryptography
 import Foundation
+import HTTP
 import MobileAuth
 import OfflineAttack
 import PINProtection
@@ -42,13 +43,25 @@ import Vault
     #expect(signs.contains { Set($0.pins).isSuperset(of: ["13579", "24680"]) })
   }
 
+  /// The stored token of an authenticator is not encrypted with the PIN.
+  @Test("The PIN's token as an authenticator's would tell the PIN") func authenticatorWithThePINsToken() async throws {
+    let life = try await Life(sharingToken: true)
+    let pins = OfflineAttack.fiveDigits.filter { $0.hasSuffix("79") || $0.hasSuffix("80") }
+    let attack = await OfflineAttack(on: life.loot, pins: pins)
+    #expect(await attack.signs().contains { $0.pins.contains("24680") })
+  }
+
   /// Enrolls, types the PIN correctly and wrongly, changes it twice, and changes the key derivation, which is a PIN
-  /// change as well.
+  /// change as well. After the first change an authenticator is registered.
   private struct Life {
     private(set) var loot: Loot
     private(set) var tokens: [([UInt8], String)] = []
 
-    init(reusingToken: Bool = false) async throws {
+    /// - Parameters:
+    ///   - reusingToken: whether all PINs protect one refresh token.
+    ///   - sharingToken: whether the authenticator has the PIN's refresh token.
+    init(reusingToken: Bool = false, sharingToken: Bool = false) async throws {
+      loot = Loot(binding: [])
       let directory = "/tmp/oracle-\(UInt32.random(in: .min ... .max))"
       try FileManager.default.createDirectory(
         atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
@@ -79,9 +92,28 @@ import Vault
           AccountID("A"), typing: OfflineOracleTests.pin(former), session: nil)
         _ = try await adapter.finishPINChange(ticket, choosing: OfflineOracleTests.pin(next), parameters: parameters)
         tokens.append((token, next))
+        if former == "13579" {
+          try await register(sharingToken ? token : Random.bytes(32), at: server, http, card)
+        }
         former = next
       }
       loot = card.loot()
+    }
+
+    /// Registers an authenticator with this refresh token.
+    private func register(
+      _ token: [UInt8], at server: FakeServer, _ http: RecordingHTTPTransport, _ card: WatchedStorage
+    ) async throws {
+      server.list(("number", .custom, false))
+      server.acceptRegistration(of: SecretBytes(copying: token), activation: HTTPResponse(status: 204))
+      let board = ApprovalCapabilities(display: .none, keypad: true, button: true, led: .rgb, custom: ["number"])
+      let adapter = try server.reopened(http, pinBinding: card.vault.pinBinding, capabilities: board)
+      adapter.hasAuthenticators.withLock { $0 = true }
+      let session = UserSession(
+        account: AccountID("A"), until: server.clock.now + .seconds(60), accessToken: "U")
+      try await adapter.register(
+        "number", with: EnteredDigits(SecretBytes(copying: Array("4711".utf8))), in: session)
+      server.list(("number", .custom, true))
     }
   }
 }

@@ -163,7 +163,7 @@ extension TokenServerError {
   /// What this error means for a step for which the user has entered nothing: the request ends. A server that asks for
   /// another entry again and again would keep the panel while the request is valid.
   var withoutEntry: TokenServerError {
-    effect == .askAgain ? .notHandleable("the token server refuses an entry that nobody has made") : self
+    effect == .askAgain ? .notHandleable("the token server refuses an entry, but none was made") : self
   }
 
   /// What this error means after an answer: only the entry that the answer contains can be wrong.

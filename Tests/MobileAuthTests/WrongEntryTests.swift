@@ -3,7 +3,7 @@ import ApprovalTestKit
 import MobileAuth
 import Testing
 
-/// A token server that refuses an entry although none was made would keep the panel, and fill the audit chain, while its
+/// A token server that refuses an entry although none was made would keep the panel and fill the audit chain while its
 /// request is valid. Each test fails without `TokenServerError.plausible` or `withoutEntry`.
 @Suite(.timeLimit(.minutes(5))) struct WrongEntryTests {
   private let fixture = HandlerFixture()

@@ -102,9 +102,9 @@ import Testing
       fixture.panel.perform(.enteredNothing)
       await fixture.panel.until(challenges: 2)
       fixture.announce(fixture.request(2, lives: .seconds(600)), fixture.request(1, lives: .seconds(600)))
-      #expect(await HandlerFixture.turn { fixture.server.calls(of: "open") == 2 })
+      await HandlerFixture.turn { fixture.server.calls(of: "open") == 2 }
       fixture.panel.perform(.typed("13579"))
-      #expect(await HandlerFixture.turn { fixture.server.pins.count == 1 })
+      await HandlerFixture.turn { fixture.server.pins.count == 1 }
     }
     #expect(fixture.server.delivered.first?.request.pending.transaction == HandlerFixture.transaction(1))
   }

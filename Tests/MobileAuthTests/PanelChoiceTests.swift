@@ -16,7 +16,7 @@ import Testing
   /// Waits until every event so far was handled.
   private func settle(_ mark: String) async {
     fixture.panel.perform(.unavailable(mark))
-    #expect(await HandlerFixture.turn { fixture.stateStore.audit.contains { $0.detail == mark } })
+    await HandlerFixture.turn { fixture.stateStore.audit.contains { $0.detail == mark } }
     for _ in 0..<1000 { await Task.yield() }
   }
 
@@ -33,7 +33,7 @@ import Testing
       _ = announceThree()
       for (number, expected) in [3, 2, 1, 3].enumerated() {
         await fixture.panel.until(challenges: number + 1)
-        #expect(await HandlerFixture.turn { shown == HandlerFixture.transaction(expected) })
+        await HandlerFixture.turn { shown == HandlerFixture.transaction(expected) }
         if number < 3 { shortPress() }
       }
       fixture.panel.perform(accept)
@@ -52,7 +52,7 @@ import Testing
       await settle("pressed")
       #expect(fixture.panel.prompts.count == 1)
       fixture.panel.perform(deny)
-      #expect(await HandlerFixture.turn { fixture.server.delivered.count == 1 })
+      await HandlerFixture.turn { fixture.server.delivered.count == 1 }
     }
   }
 
@@ -63,14 +63,14 @@ import Testing
       await fixture.panel.until(challenges: 1)
       fixture.inbox.choose(HandlerFixture.transaction(1))
       await fixture.panel.until(challenges: 2)
-      #expect(await HandlerFixture.turn { shown == HandlerFixture.transaction(1) })
+      await HandlerFixture.turn { shown == HandlerFixture.transaction(1) }
       fixture.announce([fixture.request(4, lives: .seconds(600))] + old, by: fixture.server)
       await settle("announced")
       #expect(fixture.panel.prompts.count == 2)
       let task = Task { try await fixture.panelTasks.perform { await $0.show(.confirmed) } }
       _ = try await task.value
       await fixture.panel.until(challenges: 3)
-      #expect(await HandlerFixture.turn { shown == HandlerFixture.transaction(1) })
+      await HandlerFixture.turn { shown == HandlerFixture.transaction(1) }
     }
   }
 
@@ -86,7 +86,7 @@ import Testing
       #expect(fixture.panel.prompts.count == 1)
       fixture.panel.perform(.released)
       await fixture.panel.until(challenges: 2)
-      #expect(await HandlerFixture.turn { shown == HandlerFixture.transaction(1) })
+      await HandlerFixture.turn { shown == HandlerFixture.transaction(1) }
     }
     #expect(fixture.panel.shown.contains(.anotherRequest))
   }
@@ -101,7 +101,7 @@ import Testing
       await settle("chosen")
       #expect(fixture.panel.prompts.count == 1)
       fixture.panel.perform(accept)
-      #expect(await HandlerFixture.turn { fixture.server.delivered.count == 1 })
+      await HandlerFixture.turn { fixture.server.delivered.count == 1 }
     }
     #expect(fixture.server.delivered.map(\.request.pending.transaction) == [HandlerFixture.transaction(3)])
   }
@@ -119,7 +119,7 @@ import Testing
       await settle("announced")
       shortPress()
       await fixture.pass { fixture.panel.prompts.count == 2 }
-      #expect(await HandlerFixture.turn { shown == other.transaction })
+      await HandlerFixture.turn { shown == other.transaction }
     }
   }
 }

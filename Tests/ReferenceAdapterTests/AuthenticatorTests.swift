@@ -142,7 +142,7 @@ import Testing
     error.customInfo = CustomInfo(status: 3001, data: "")
     let body = JSON.encode(error)
     let device = JSON.encode(AccessTokenResponse(accessToken: "T", expiresIn: 900, scope: .device))
-    let isLogin = { (request: HTTPRequest) in
+    let isLogin: @Sendable (HTTPRequest) -> Bool = { request in
       String(decoding: request.body, as: UTF8.self).contains("custom-authenticator")
     }
     server.on("/configuration", "{}")
@@ -157,7 +157,8 @@ import Testing
       return
     }
     #expect(failure.number == 10000 && !failure.isRevoked && failure.info?.status == 3001)
-    #expect(http.requests.count(where: isLogin) == 1 && (try stored().count) == 1)
+    #expect(http.requests.count(where: isLogin) == 1)
+    #expect(try stored().count == 1)
   }
 
   @Test("Errors about authenticators keep their numbers, and revoke", arguments: [true, false])

@@ -109,6 +109,19 @@ import Testing
     #expect(try !adapter().hasPreference(account))
   }
 
+  /// The answer to an attempt and the server's list can both say so, at the same time.
+  @Test("A deregistration that is reported several times is recorded once") func reportedTwice() async throws {
+    try await register()
+    let adapter = try adapter()
+    let known = try #require(stored().first)
+    let before = try adapter.account(account)
+    await withTaskGroup { group in
+      for _ in 1...8 { group.addTask { try? adapter.forget(known, of: before, because: "reported") } }
+    }
+    #expect((try #require(server.registry as? MemoryRegistry)).audit.count { $0.kind == .authenticatorRevoked } == 1)
+    #expect(try stored().isEmpty)
+  }
+
   @Test("Entries that no token can use are not listed") func strangeEntries() async throws {
     server.list(("number", .custom, true), ("..", .custom, true), ("a/b", .custom, false), ("iris", .other, false))
     let all = try await adapter().authenticators(of: account)

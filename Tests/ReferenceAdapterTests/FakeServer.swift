@@ -149,7 +149,9 @@ final class FakeServer: Sendable {
 
 /// A store of enrollments in memory.
 final class MemoryRegistry: EnrollmentRegistry {
-  private let state = Mutex((servers: [TokenServerRecord](), accounts: [AccountRecord]()))
+  private let state = Mutex((servers: [TokenServerRecord](), accounts: [AccountRecord](), audit: [AuditEntry]()))
+
+  var audit: [AuditEntry] { state.withLock { $0.audit } }
 
   func servers() throws(StateStoreError) -> [TokenServerRecord] { state.withLock { $0.servers } }
   func accounts() throws(StateStoreError) -> [AccountRecord] { state.withLock { $0.accounts } }
@@ -163,6 +165,7 @@ final class MemoryRegistry: EnrollmentRegistry {
     state.withLock { state in
       state.accounts.removeAll { $0.id == account.id }
       state.accounts.append(account)
+      state.audit += entry.map { [$0] } ?? []
     }
   }
 }

@@ -100,25 +100,24 @@ extension ReferenceServerClient: UserAuthenticators {
   func forget(
     _ authenticator: StoredAuthenticator, of account: Account, because why: String
   ) throws(TokenServerError) {
-    // The answer to an attempt and the server's list can both report it.
-    let present = self.account(profile: account.profile)?.authenticators ?? []
-    guard present.contains(where: { $0.isSame(as: authenticator) }) else { return }
     let entry = environment.auditEntry(
       .authenticatorRevoked, account: account.id, detail: "\(authenticator.identifier): \(why)")
-    try remove(authenticator, of: account, entry)
-    environment.report(.audited(entry))
+    // The answer to an attempt and the server's list can both report it.
+    if try remove(authenticator, of: account, entry) { environment.report(.audited(entry)) }
   }
 
-  /// Removes an authenticator, unless it was registered again meanwhile.
-  func remove(
+  /// Removes an authenticator, unless it was removed, or registered again, meanwhile.
+  /// - Returns: whether it was removed; the entry is then recorded.
+  @discardableResult func remove(
     _ authenticator: StoredAuthenticator, of account: Account, _ entry: AuditEntry?
-  ) throws(TokenServerError) {
+  ) throws(TokenServerError) -> Bool {
     do {
-      try change(account.profile, entry) { credentials in
+      return try changeIfNeeded(account.profile, entry) { credentials in
         let others = credentials.authenticators.filter { !$0.isSame(as: authenticator) }
-        guard others.count < credentials.authenticators.count else { return }
+        guard others.count < credentials.authenticators.count else { return false }
         credentials.authenticators = others
         if credentials.preferred == authenticator.identifier { credentials.preferred = nil }
+        return true
       }
     } catch { throw .refused("\(error)") }
   }

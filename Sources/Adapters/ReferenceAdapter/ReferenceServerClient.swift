@@ -189,18 +189,30 @@ package final class ReferenceServerClient: TokenServerClient {
   func change(
     _ profile: String, _ entry: AuditEntry? = nil, _ change: (inout AccountCredentials) -> Void
   ) throws(StateStoreError) {
+    _ = try changeIfNeeded(profile, entry) { credentials in
+      change(&credentials)
+      return true
+    }
+  }
+
+  /// As above; if `change` returns false, nothing is written.
+  /// - Returns: what `change` returned.
+  func changeIfNeeded(
+    _ profile: String, _ entry: AuditEntry?, _ change: (inout AccountCredentials) -> Bool
+  ) throws(StateStoreError) -> Bool {
     try changing.withLock { _ throws(StateStoreError) in
       guard let record = try registry.accounts().first(where: { $0.server == id && $0.profile == profile }) else {
         throw .notFound(.profile(profile, id))
       }
       var credentials = try AccountCredentials(record)
-      change(&credentials)
+      guard change(&credentials) else { return false }
       try registry.put(credentials.stored(in: record), entry)
       accounts.withLock { accounts in
         accounts[profile]?.pin = credentials.pin
         accounts[profile]?.authenticators = credentials.authenticators
         accounts[profile]?.preferred = credentials.preferred
       }
+      return true
     }
   }
 }

@@ -221,7 +221,7 @@ extension EndToEnd {
         #expect(try await fixture.token.accounts() == [.init(account: "ann", stage: "active")])
 
         let refused = try await fixture.token.enroll("pushauth://push/Example:bob?m=1")
-        #expect(refused.exit == .code(65) && refused.errors.contains("the registration URI lacks the parameter \"s\""))
+        #expect(refused.exit == .code(65) && refused.errors.contains("the registration URI lacks the parameter"))
       }
     }
   }

@@ -88,7 +88,7 @@ struct AuthenticatorCommand: ParsableCommand {
       try subject.call(.deregisterAuthenticator(account: subject.account, identifier: subject.identifier)) { response in
         let rest =
           response.serverNotified == false
-          ? " on this token; the token server could not be notified (9028): deregister it there" : ""
+          ? " on this token; the token server could not be notified: deregister it there" : ""
         return "deregistered \(subject.identifier) for \(response.account)\(rest)"
       }
     }

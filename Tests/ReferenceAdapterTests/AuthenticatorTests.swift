@@ -122,6 +122,28 @@ import Testing
     #expect(try stored().isEmpty)
   }
 
+  /// Fails if a power loss between the change and its entry leaves the change without one.
+  @Test("A preference and a deregistration are recorded with the change", arguments: [true, false])
+  func recorded(isReachable: Bool) async throws {
+    try await register()
+    let adapter = try adapter()
+    try adapter.prefer("number", of: account)
+    let status = isReachable ? 204 : 503
+    server.on("\(FakeServer.authenticators)/number/deregistration") { _ in HTTPResponse(status: status) }
+    let task = Task { try await adapter.deregister("number", in: session) }
+    if !isReachable {
+      for pause in ReferenceServerClient.pauses {
+        await server.clock.untilAsleep()
+        server.clock.advance(by: pause)
+      }
+    }
+    #expect(try await task.value == isReachable)
+    let entries = try #require(server.registry as? MemoryRegistry).audit.filter { $0.kind != .authenticatorRegistered }
+    #expect(entries.map(\.kind) == [.authenticatorPreferred, .authenticatorDeregistered])
+    #expect(entries.map(\.detail) == ["number", isReachable ? "number" : "number, only on this token (9028)"])
+    #expect(try stored().isEmpty)
+  }
+
   @Test("Entries that no token can use are not listed") func strangeEntries() async throws {
     server.list(("number", .custom, true), ("..", .custom, true), ("a/b", .custom, false), ("iris", .other, false))
     let all = try await adapter().authenticators(of: account)

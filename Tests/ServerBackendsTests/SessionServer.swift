@@ -7,14 +7,14 @@ import ServerBackends
 import Synchronization
 
 /// A server client with user sessions. It records the session of each PIN change, and the chosen PINs.
-final class SessionServer: UserSessions {
+final class SessionServer: UserSessions, ScriptedForwarding {
   private struct State {
     var faults: [TokenServerError]
     var sessions: [String?] = []
     var chosen: [PIN] = []
   }
 
-  private let scripted = ScriptedServerClient()
+  let scripted = ScriptedServerClient()
   private let known: Set<String>
   private let changeFault: TokenServerError?
   private let state: Mutex<State>
@@ -29,8 +29,6 @@ final class SessionServer: UserSessions {
     state = Mutex(State(faults: faults))
   }
 
-  var id: TokenServerID { scripted.id }
-  var enrollments: Enrollments { scripted.enrollments }
   /// The access token of each PIN change; nil for one without a session.
   var sessions: [String?] { state.withLock { $0.sessions } }
   var chosen: [PIN] { state.withLock { $0.chosen } }
@@ -69,23 +67,5 @@ final class SessionServer: UserSessions {
     if let changeFault { throw changeFault }
     state.withLock { $0.chosen.append(pin) }
     return ticket.session
-  }
-
-  func validate() async throws(TokenServerError) -> Validation { try await scripted.validate() }
-  func hints() -> AsyncThrowingStream<Hint, any Error> { scripted.hints() }
-  func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {
-    try await scripted.pendingRequests()
-  }
-  func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerError) -> MobileAuthRequest {
-    try await scripted.open(pending)
-  }
-  func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {
-    try await scripted.seal(response)
-  }
-  func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict {
-    try await scripted.deliver(response)
-  }
-  func status(of transaction: TransactionID, account: AccountID) async throws(TokenServerError) -> RemoteStatus {
-    try await scripted.status(of: transaction, account: account)
   }
 }

@@ -42,9 +42,11 @@ extension ReferenceServerClient: UserAuthenticators {
   package func prefer(_ authenticator: String, of id: AccountID) throws(StateStoreError) {
     let account: Account
     do { account = try self.account(id) } catch { throw .notFound(.account(id)) }
-    try change(account.profile) {
+    let entry = environment.auditEntry(.authenticatorPreferred, account: id, detail: authenticator)
+    try change(account.profile, entry) {
       $0.preferred = authenticator == AuthenticatorEntry.pinIdentifier ? nil : authenticator
     }
+    environment.report(.audited(entry))
   }
 
   /// Whether this token has a source for the authenticator's data now.
@@ -100,25 +102,26 @@ extension ReferenceServerClient: UserAuthenticators {
   func forget(
     _ authenticator: StoredAuthenticator, of account: Account, because why: String
   ) throws(TokenServerError) {
-    let entry = environment.auditEntry(
-      .authenticatorRevoked, account: account.id, detail: "\(authenticator.identifier): \(why)")
-    // The answer to an attempt and the server's list can both report it.
-    if try remove(authenticator, of: account, entry) { environment.report(.audited(entry)) }
+    try remove(
+      authenticator, of: account,
+      environment.auditEntry(
+        .authenticatorRevoked, account: account.id, detail: "\(authenticator.identifier): \(why)"))
   }
 
-  /// Removes an authenticator, unless it was removed, or registered again, meanwhile.
-  /// - Returns: whether it was removed; the entry is then recorded.
-  @discardableResult func remove(
+  /// Removes an authenticator and records the entry, unless it was removed, or registered again, meanwhile: the answer
+  /// to an attempt and the server's list can both report it.
+  func remove(
     _ authenticator: StoredAuthenticator, of account: Account, _ entry: AuditEntry?
-  ) throws(TokenServerError) -> Bool {
+  ) throws(TokenServerError) {
     do {
-      return try changeIfNeeded(account.profile, entry) { credentials in
+      let isRemoved = try changeIfNeeded(account.profile, entry) { credentials in
         let others = credentials.authenticators.filter { !$0.isSame(as: authenticator) }
         guard others.count < credentials.authenticators.count else { return false }
         credentials.authenticators = others
         if credentials.preferred == authenticator.identifier { credentials.preferred = nil }
         return true
       }
+      if isRemoved, let entry { environment.report(.audited(entry)) }
     } catch { throw .refused("\(error)") }
   }
 

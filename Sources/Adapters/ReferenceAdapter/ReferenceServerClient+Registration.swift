@@ -68,7 +68,10 @@ extension ReferenceServerClient {
       isNotified = false
     }
     if let stored = account.authenticators.first(where: { $0.identifier == authenticator }) {
-      try remove(stored, of: account, nil)
+      let detail = isNotified ? authenticator : "\(authenticator), only on this token (9028)"
+      try remove(
+        stored, of: account,
+        environment.auditEntry(.authenticatorDeregistered, account: account.id, detail: detail))
     }
     return isNotified
   }

@@ -154,7 +154,7 @@ extension Handler {
     await panel.show(.talkingToServer)
     let hasEntry = response.pin != nil || response.code != nil
     do { return .answered(try await server.seal(response)) } catch {
-      return .refused(error.effect == .askAgain && !hasEntry ? error.withoutEntry : error)
+      return .refused(hasEntry ? error : error.withoutEntry)
     }
   }
 
@@ -207,9 +207,7 @@ extension Handler {
     var retry = Retry(from: Self.answerRetry.from, to: Self.answerRetry.to, in: environment)
     while true {
       do { return try await server.open(pending) } catch {
-        // Nothing was entered: a server that asks for another entry would keep the panel.
-        guard error.effect != .askAgain else { throw error.withoutEntry }
-        guard error.effect == .retry else { throw error }
+        guard error.effect == .retry else { throw error.withoutEntry }
         try Task.checkCancellation()
         environment.report(.retrying(pending.server, pending.transaction, error))
         await onTrouble()

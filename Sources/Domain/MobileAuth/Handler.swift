@@ -102,7 +102,7 @@ package struct Handler: Sendable {
         } else {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
           // The LED of a request that is being opened does not wait for the storage.
-          if !openings.isFresh { try stateStore.flush() }
+          if !openings.hasFresh { try stateStore.flush() }
           let limit = [nextOpening, inbox.nextExpiry()].compactMap(\.self).min()
           try await waits.during { try await inbox.change(beyond: generation, until: limit) }
         }

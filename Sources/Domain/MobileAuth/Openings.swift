@@ -53,6 +53,10 @@ final class Openings: Sendable {
       return [pauses[server]?.end, paced].compactMap(\.self).filter { $0 > now }.max()
     }
 
+    func isFresh(_ opening: Opening, _ now: MonotonicInstant) -> Bool {
+      opening.start != nil && graceEnd(opening.server, now) != nil
+    }
+
     /// Until when the server's opening is worth waiting for; nil if that time has passed.
     func graceEnd(_ server: TokenServerID, _ now: MonotonicInstant) -> MonotonicInstant? {
       graces[server].map { $0 + Openings.grace }.flatMap { $0 > now ? $0 : nil }
@@ -182,18 +186,13 @@ final class Openings: Sendable {
   /// Whether the opening is worth waiting for: `grace` has not passed since its server was last given it.
   func isFresh(_ transaction: TransactionID) -> Bool {
     let now = environment.now
-    return state.withLock { state in
-      guard let opening = state.openings[transaction], opening.start != nil else { return false }
-      return state.graceEnd(opening.server, now) != nil
-    }
+    return state.withLock { state in state.openings[transaction].map { state.isFresh($0, now) } ?? false }
   }
 
   /// Whether an opening is worth waiting for.
-  var isFresh: Bool {
+  var hasFresh: Bool {
     let now = environment.now
-    return state.withLock { state in
-      state.openings.values.contains { $0.start != nil && state.graceEnd($0.server, now) != nil }
-    }
+    return state.withLock { state in state.openings.values.contains { state.isFresh($0, now) } }
   }
 
   /// Returns the opened request and removes it, so that a later call opens it again.

@@ -19,11 +19,12 @@ package protocol UserAuthenticators: UserSessions {
     _ authenticator: String, with code: EnteredDigits, in session: UserSession
   ) async throws(TokenServerError)
 
-  /// Deregisters an authenticator of the session's account.
+  /// Deregisters an authenticator of the session's account, and records it.
   /// - Returns: whether the server was notified; if not, it is removed only here.
   func deregister(_ authenticator: String, in session: UserSession) async throws(TokenServerError) -> Bool
 
-  /// Chooses what a login uses that names no authenticator. The caller has checked that it is registered.
+  /// Chooses what a login uses that names no authenticator, and records it. The caller has checked that it is
+  /// registered.
   func prefer(_ authenticator: String, of account: AccountID) throws(StateStoreError)
 
   /// Logs in with a registered custom authenticator.

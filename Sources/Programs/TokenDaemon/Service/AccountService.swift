@@ -57,14 +57,16 @@ struct AccountService: Sendable {
   ) async throws -> SessionResponse {
     let (account, found) = try find(name)
     let server = try sessions(of: account, at: found)
-    let wanted = try await self.authenticator(authenticator, of: account, at: found)
+    // The sessions of other servers begin with the PIN.
+    let isPIN =
+      authenticator == Authenticator.pinIdentifier || authenticator == nil && !(found is any UserAuthenticators)
+    let authenticators = isPIN ? nil : try authenticators(of: account, at: found)
+    let wanted = try await authenticators?.ofLogin(authenticator)
     let former = try await logOut()
     let session: UserSession
-    if let wanted, let server = found as? any UserAuthenticators {
+    if let authenticators, let wanted {
       session = try await service.panelTasks.perform(at: account.server) { panel in
-        let session = try await logIn(account, at: server, with: wanted, on: panel, progress)
-        await panel.show(.confirmed)
-        return session
+        try await authenticators.logIn(with: wanted, on: panel, progress)
       }
     } else {
       session = try await logInWithPIN(account, at: server, progress)
@@ -162,7 +164,7 @@ struct AccountService: Sendable {
   // MARK: Accounts and sessions
 
   /// The token server of an account, if users can log in to it.
-  private func sessions(of account: AccountRecord, at server: any TokenServerClient) throws -> any UserSessions {
+  func sessions(of account: AccountRecord, at server: any TokenServerClient) throws -> any UserSessions {
     guard let server = server as? any UserSessions else {
       throw AccountError.withoutSessions(account.id)
     }

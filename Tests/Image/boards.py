@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 from card import Card
+from checks import check, exit_code
 
 # What the firmware of the board reads from the first partition, the device trees of its models, the drivers of its
 # card, its network, its USB port, its watchdog and its GPIO chip, and the files of its Wi-Fi chip.
@@ -32,14 +33,6 @@ BOARDS = {
 }
 # Needed before the root is mounted: built into the kernel, or in the initramfs.
 EARLY = ["bcm2835", "sdhci-iproc", "squashfs", "overlay", "ext4"]
-
-failures = 0
-
-
-def check(what, holds):
-    global failures
-    failures += not holds
-    print(f"  {'ok' if holds else 'FAILED'}  {what}", flush=True)
 
 
 def settings(text):
@@ -106,7 +99,7 @@ def main():
         for name in wifi:
             check(f"the root has brcmfmac{name}", f"/usr/lib/firmware/brcm/brcmfmac{name}" in files)
         check("the board's profile is in the root", bool(card.root_file(f"/usr/share/approval-token/boards/{board}/board.toml")))
-    return 1 if failures else 0
+    return exit_code()
 
 
 if __name__ == "__main__":

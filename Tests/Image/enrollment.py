@@ -14,16 +14,10 @@ import subprocess
 import sys
 import tempfile
 
+from checks import check, exit_code
+
 PROGRAM = pathlib.Path(__file__).parents[2] / "packaging/image/root/usr/libexec/approval-token/enroll-from-card"
 URI = b"approvaltoken://activate?server=https%3A%2F%2Ft.example&code=1234567890128\n"
-failures = 0
-
-
-def check(what, holds):
-    global failures
-    failures += not holds
-    print(f"  {'ok' if holds else 'FAILED'}  {what}", flush=True)
-
 
 class Start:
     """One start of a board with a URI on the SD card."""
@@ -91,7 +85,7 @@ def main():
     check("without an answer of the service it is tried again", silent.status == 1 and not silent.has_enrolled)
     empty = Start(uri=b"")
     check("an empty file is erased", empty.is_erased and empty.status == 0)
-    sys.exit(failures > 0)
+    sys.exit(exit_code())
 
 
 if __name__ == "__main__":

@@ -14,16 +14,9 @@ import subprocess
 import sys
 
 from card import Card, mapped_blocks
+from checks import check, exit_code
 
 LARGEST = 700_000_000
-failures = 0
-
-
-def check(what, holds):
-    global failures
-    failures += not holds
-    print(f"  {'ok' if holds else 'FAILED'}  {what}", flush=True)
-
 
 def sha256(path):
     with open(path, "rb") as file:
@@ -111,7 +104,7 @@ def main():
     check_block_map(image, compressed, scratch)
     check_packages(image, card)
     check_absences(card)
-    return 1 if failures else 0
+    return exit_code()
 
 
 if __name__ == "__main__":

@@ -12,16 +12,10 @@ import subprocess
 import sys
 import tempfile
 
+from checks import check, exit_code
+
 PROGRAM = pathlib.Path(__file__).parents[2] / "packaging/image/root/usr/libexec/approval-token/take-settings"
 WIFI = 'wifi_name = "home of alice"\nwifi_password = "correct horse"\nwifi_country = "DE"\n'
-failures = 0
-
-
-def check(what, holds):
-    global failures
-    failures += not holds
-    print(f"  {'ok' if holds else 'FAILED'}  {what}", flush=True)
-
 
 class Board:
     """The root directory of a board after one start with `text` on the SD card."""
@@ -117,4 +111,4 @@ if __name__ == "__main__":
     check_texts()
     check_refusals()
     check_provisioned_board()
-    sys.exit(1 if failures else 0)
+    sys.exit(exit_code())

@@ -64,9 +64,6 @@ let tokenServerPackages: [Package.Dependency] = [
   .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
   .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
   .package(url: "https://github.com/apple/swift-http-types", from: "1.0.0"),
-  .package(url: "https://github.com/apple/swift-asn1", from: "1.0.0"),
-  .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
-  .package(url: "https://github.com/apple/swift-certificates", from: "1.21.1"),
 ]
 
 let tokenServerTargets: [Target] = [
@@ -99,14 +96,11 @@ let tokenServerTargets: [Target] = [
     "ReferenceServer", in: .server,
     over: [
       "TokenServerCore", "TokenServerStore", "TokenServerHTTP", "MQTT", "HTTP", "ReferenceProtocol", "Cryptography",
-      "DisplayText", "Secrets", "CSpawn", argumentParser, logging, lifecycle, signals, "TOMLSyntax",
+      "DisplayText", "Secrets", "COpenSSL", "CSpawn", argumentParser, logging, lifecycle, signals, "TOMLSyntax",
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOHTTP1", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),
       .product(name: "NIOSSL", package: "swift-nio-ssl"),
-      .product(name: "X509", package: "swift-certificates"),
-      .product(name: "SwiftASN1", package: "swift-asn1"),
-      .product(name: "Crypto", package: "swift-crypto"),
     ]),
   program("token-server", over: ["ReferenceServer", "Secrets", argumentParser]),
 

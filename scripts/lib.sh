@@ -136,6 +136,10 @@ build_jobs() {
   printf '%d' $((memory < 1 ? 1 : memory < cores ? memory : cores))
 }
 
+# Options of all debug builds, which then share one result. Others than these are in scripts/fuzz and scripts/package.
+read -ra debug_options <<<"${DEBUG_BUILD_OPTIONS:-}"
+readonly debug_options
+
 # The build directory that `swift build` uses; SWIFTPM_BUILD_DIR is SwiftPM's own variable.
 readonly build_directory=${SWIFTPM_BUILD_DIR:-$repository/.build}
 

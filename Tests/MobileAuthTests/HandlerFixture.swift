@@ -42,9 +42,17 @@ final class HandlerFixture: Sendable {
     inbox.replace(requestsOf: server.id, with: requests)
   }
 
-  /// Advances the clock in small steps until the condition holds.
-  func pass(until isDone: () throws -> Bool) async rethrows {
+  /// Advances the clock in small steps until the condition holds. Records an issue if it does not hold after 60 s of
+  /// real time.
+  func pass(
+    sourceLocation: SourceLocation = #_sourceLocation, until isDone: () throws -> Bool
+  ) async rethrows {
+    let deadline = ContinuousClock.now + .seconds(60)
     while try !isDone() {
+      guard ContinuousClock.now < deadline else {
+        Issue.record("the condition does not hold after 60 s", sourceLocation: sourceLocation)
+        return
+      }
       await clock.untilAsleep()
       if try isDone() { break }
       clock.advance(by: .milliseconds(500))

@@ -25,7 +25,9 @@ import Vault
 
   @Test("A whole life of the adapter tells no PIN") func aWholeLifeOfTheAdapterTellsNoPIN() async throws {
     let life = try await Life()
-    let attack = await OfflineAttack(on: life.loot, pins: OfflineAttack.fiveDigits)
+    // A fifth of the PINs, with those that were used. The vault's test of the same attack tries all.
+    let pins = OfflineAttack.fiveDigits.filter { $0.hasSuffix("9") || $0.hasSuffix("0") }
+    let attack = await OfflineAttack(on: life.loot, pins: pins)
     // The first PIN, two changes, and another key derivation. Some byte sequences of OpenPGP keys look like tokens,
     // too.
     #expect(attack.blobCount >= 4)

@@ -7,12 +7,24 @@ import Testing
 @testable import TokenServerCore
 @testable import TokenServerStore
 
-/// A store in a temporary file.
+/// A store in a temporary file: a copy of one whose tables were created once for all tests.
 final class TemporaryStore: Sendable {
   let store: Store
-  let path = NSTemporaryDirectory() + "store-\(UUID().uuidString).db"
+  let path = TemporaryStore.newPath()
 
-  init() throws { store = try Store(path: path) }
+  private static func newPath() -> String { NSTemporaryDirectory() + "store-\(UUID().uuidString).db" }
+
+  private static let original = Result {
+    let path = newPath()
+    try Store(path: path).pool.close()
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    return try Data(contentsOf: URL(filePath: path))
+  }
+
+  init() throws {
+    try Self.original.get().write(to: URL(filePath: path))
+    store = try Store(path: path)
+  }
 
   deinit {
     for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }

@@ -7,11 +7,13 @@ import Synchronization
 enum ServerDirectories {
   private static let kept = Mutex<[String]>([])
 
-  /// The directory of one `token-server init` without a PIN.
+  /// The directory of one `token-server init` without a PIN, with the user alice.
   private static let initialized = Result {
     let made = path()
-    let output = try run(BuiltProgram.path("token-server"), ["init", "--no-pin", "--directory", made])
-    guard output.status == 0 else { throw Curl.CurlError(description: "init: \(output.errors)") }
+    for command in [["init", "--no-pin"], ["user", "add", "alice"]] {
+      let output = try run(BuiltProgram.path("token-server"), command + ["--directory", made])
+      guard output.status == 0 else { throw Curl.CurlError(description: "\(command): \(output.errors)") }
+    }
     keep(made)
     return made
   }

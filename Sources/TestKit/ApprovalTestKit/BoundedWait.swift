@@ -2,9 +2,9 @@
 import Glibc
 import Synchronization
 
-/// A suspended task that waits for an event, at most until a limit of real time. At the limit the task continues, after
-/// a line on standard error that names the missing event. The test then fails at its next expectation and does not
-/// hang.
+/// A suspended task that waits for an event, at most until a limit of real time, or until the task is canceled. At the
+/// limit the task continues, after a line on standard error that names the missing event. The test then fails at its
+/// next expectation and does not hang.
 final class BoundedWait: Sendable {
   private let continuation: Mutex<CheckedContinuation<Void, Never>?>
 
@@ -22,23 +22,36 @@ final class BoundedWait: Sendable {
 
   /// - Parameters:
   ///   - what: names the event in the line on standard error.
-  ///   - begin: called once, before the caller is suspended. It must arrange for a later call of `resume()`.
+  ///   - begin: called at most once, before the caller is suspended. It must arrange for a later call of `resume()`.
   static func wait(
     for what: @escaping @Sendable () -> String, within limit: Duration = .seconds(60), _ begin: (BoundedWait) -> Void
   ) async {
     let alarm = Mutex(Task<Void, Never>?.none)
-    await withCheckedContinuation { continuation in
-      let wait = BoundedWait(continuation)
-      alarm.withLock {
-        $0 = Task {
-          try? await Task.sleep(for: limit)
-          guard !Task.isCancelled, let late = wait.take() else { return }
-          var line = "not within \(limit): \(what())\n"
-          line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
-          late.resume()
+    let begun = Mutex((wait: BoundedWait?.none, isCanceled: false))
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let wait = BoundedWait(continuation)
+        alarm.withLock {
+          $0 = Task {
+            try? await Task.sleep(for: limit)
+            guard !Task.isCancelled, let late = wait.take() else { return }
+            var line = "not within \(limit): \(what())\n"
+            line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
+            late.resume()
+          }
         }
+        let isCanceled = begun.withLock { state in
+          state.wait = wait
+          return state.isCanceled
+        }
+        if isCanceled { wait.resume() } else { begin(wait) }
       }
-      begin(wait)
+    } onCancel: {
+      let wait = begun.withLock { state in
+        state.isCanceled = true
+        return state.wait
+      }
+      wait?.resume()
     }
     alarm.withLock { $0?.cancel() }
   }

@@ -111,7 +111,7 @@ let tokenServerTargets: [Target] = [
   tests(
     "ReferenceServerTests",
     of: [
-      "BuiltPrograms", "DisplayText", "ReferenceServer", "TokenServerCore", "TokenServerStore", "TokenServerHTTP",
+      "BuiltPrograms", "DisplayText", "OpenSSLProgram", "ReferenceServer", "TokenServerCore", "TokenServerStore", "TokenServerHTTP",
       "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging,
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),
@@ -379,7 +379,7 @@ let package = Package(
     tests("CurlHTTPTests", of: ["CurlHTTP", "CCurl", "HTTP", "ProgramHarness"], resources: [.copy("Fixtures")]),
     tests("MQTTTests", of: ["MQTT", "HTTP", "ProgramHarness", "Secrets"]),
     tests("SecretsTests", of: ["Secrets"]),
-    tests("CryptographyTests", of: ["Cryptography", "Secrets"]),
+    tests("CryptographyTests", of: ["Cryptography", "OpenSSLProgram", "Secrets"]),
     tests("SQLiteTests", of: ["SQLite"]),
     tests(
       "VaultTests",
@@ -390,6 +390,7 @@ let package = Package(
     // Runs the programs as processes, together with their peers.
     testSupport("ProgramHarness", over: ["BuiltPrograms"]),
     testSupport("BuiltPrograms", over: []),
+    testSupport("OpenSSLProgram", over: []),
     testSupport("TestAM", over: ["COpenSSL", "Cryptography", "JSONValues", "Secrets"]),
     testSupport("OfflineAttack", over: ["COpenSSL"], computes: true),
     testSupport("VaultModel", over: ["Vault", "MobileAuth", "Cryptography", "Secrets", "ApprovalTestKit"]),

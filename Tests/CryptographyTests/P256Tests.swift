@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Secrets
+import OpenSSLProgram
 import Testing
 
 @Suite("P-256", .timeLimit(.minutes(5))) struct P256Tests {
@@ -104,7 +105,7 @@ import Testing
 @Suite("P-256 for others", .timeLimit(.minutes(5))) struct P256ForOthersTests {
   @Test("The openssl program reads our public key and accepts our DER signatures")
   func opensslProgramReadsOurPublicKeyAndAcceptsOurDERSignatures() throws {
-    let openssl = try OpenSSLTool()
+    let openssl = try OpenSSLProgram()
     let key = try P256PrivateKey()
     try openssl.write(key.publicKey.subjectPublicKeyInfo, to: "public.der")
     try openssl.write(Array("text".utf8), to: "message")

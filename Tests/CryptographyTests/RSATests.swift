@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Secrets
+import OpenSSLProgram
 import Testing
 
 @Suite("RSA", .timeLimit(.minutes(5))) struct RSATests {
   @Test("The openssl program accepts our signatures, for our keys and its own", arguments: [2048, 3072, 4096])
   func opensslProgramAcceptsOurSignaturesForOurKeysAndItsOwn(bits: Int) throws {
-    let openssl = try OpenSSLTool()
+    let openssl = try OpenSSLProgram()
     #expect(try openssl.run("genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:\(bits) -outform DER -out key.der"))
     let theirs = try RSAPrivateKey(secret: secret(openssl.read("key.der")))
     #expect(try openssl.run("pkey -inform DER -in key.der -pubout -outform DER -out public.der"))
@@ -25,7 +26,7 @@ import Testing
 
   @Test("Signatures of the openssl program are accepted, and none with one bit changed")
   func signaturesOfTheOpensslProgramAreAcceptedAndNoneWithOneBitChanged() throws {
-    let openssl = try OpenSSLTool()
+    let openssl = try OpenSSLProgram()
     let message = Array("a text".utf8)
     try openssl.write(message, to: "message")
     #expect(try openssl.run("genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out key.pem"))
@@ -65,7 +66,7 @@ import Testing
       "-algorithm EC -pkeyopt ec_paramgen_curve:P-256", "-algorithm ED25519",
     ])
   func rejectsKeysOfAnotherKindOrSize(kind: String) throws {
-    let openssl = try OpenSSLTool()
+    let openssl = try OpenSSLProgram()
     #expect(try openssl.run("genpkey \(kind) -outform DER -out key.der"))
     #expect(try openssl.run("pkey -inform DER -in key.der -pubout -outform DER -out public.der"))
     #expect(throws: CryptographyError.self) { try RSAPrivateKey(secret: secret(openssl.read("key.der"))) }

@@ -111,8 +111,8 @@ let tokenServerTargets: [Target] = [
   tests(
     "ReferenceServerTests",
     of: [
-      "BuiltPrograms", "DisplayText", "OpenSSLProgram", "ReferenceServer", "TokenServerCore", "TokenServerStore", "TokenServerHTTP",
-      "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging,
+      "BuiltPrograms", "DisplayText", "OpenSSLProgram", "ReferenceServer", "TokenServerCore", "TokenServerStore",
+      "TokenServerHTTP", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging,
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),
       .product(name: "NIOSSL", package: "swift-nio-ssl"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import Secrets
 import OpenSSLProgram
+import Secrets
 import Testing
 
 @Suite("P-256", .timeLimit(.minutes(5))) struct P256Tests {

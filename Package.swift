@@ -32,12 +32,28 @@ func systemLibrary(_ name: String, pkgConfig: String, debian: String) -> Target 
   .systemLibrary(name: name, path: path(name, .system), pkgConfig: pkgConfig, providers: [.apt([debian])])
 }
 
-func module(_ name: String, in layer: Layer, over dependencies: [Target.Dependency] = []) -> Target {
-  .target(name: name, dependencies: dependencies, path: path(name, layer), swiftSettings: strictness)
+func module(
+  _ name: String, in layer: Layer, over dependencies: [Target.Dependency] = [], resources: [Resource] = []
+) -> Target {
+  .target(
+    name: name, dependencies: dependencies, path: path(name, layer), resources: resources, swiftSettings: strictness)
 }
 
-func program(_ name: String, over dependencies: [Target.Dependency]) -> Target {
-  .executableTarget(name: name, dependencies: dependencies, path: path(name, .programs), swiftSettings: strictness)
+/// Links the Swift libraries into debug builds of a program, too: tests start programs thousands of times, and the
+/// symbols of shared libraries take about a third of a start. Release builds do so with `--static-swift-stdlib`.
+func startsQuickly(with libraries: [String]) -> [LinkerSetting] {
+  // Passed on to the linker as they are, so that they come after the modules that need them.
+  [.unsafeFlags(["-static-stdlib"] + libraries.flatMap { ["-Xlinker", "-l\($0)"] }, .when(configuration: .debug))]
+}
+
+let foundationEssentials = ["FoundationEssentials", "_FoundationCShims", "_FoundationCollections"]
+let foundation = ["Foundation", "CoreFoundation", "FoundationInternationalization", "_FoundationICU"]
+
+/// - Parameter libraries: those of Foundation that a debug build links in; nil for shared libraries.
+func program(_ name: String, over dependencies: [Target.Dependency], linking libraries: [String]? = nil) -> Target {
+  .executableTarget(
+    name: name, dependencies: dependencies, path: path(name, .programs), swiftSettings: strictness,
+    linkerSettings: libraries.map(startsQuickly) ?? [])
 }
 
 func tests(_ name: String, of dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
@@ -54,6 +70,7 @@ func testSupport(_ name: String, over dependencies: [Target.Dependency], compute
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let coreMetrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 
 /// None of these may be a dependency of a module that ships on the board.
@@ -64,14 +81,15 @@ let tokenServerPackages: [Package.Dependency] = [
   .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
   .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
   .package(url: "https://github.com/apple/swift-http-types", from: "1.0.0"),
+  .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
 ]
 
 let tokenServerTargets: [Target] = [
-  .systemLibrary(name: "CSpawn", path: path("CSpawn", .system)),
   // Server: the reference token server.
+  module("TokenServerMetrics", in: .server, over: [coreMetrics]),
   module(
     "TokenServerCore", in: .server,
-    over: ["ReferenceProtocol", "Cryptography", "DisplayText", "OpenPGP", "Secrets", logging]),
+    over: ["ReferenceProtocol", "Cryptography", "DisplayText", "OpenPGP", "Secrets", logging, coreMetrics]),
   // GRDB, and all SQL.
   module(
     "TokenServerStore", in: .server,
@@ -81,8 +99,8 @@ let tokenServerTargets: [Target] = [
   module(
     "TokenServerHTTP", in: .server,
     over: [
-      "TokenServerCore", "TokenServerStore", "ReferenceProtocol", "Cryptography", "DisplayText", "OpenPGP", "Secrets",
-      logging, lifecycle,
+      "TokenServerCore", "TokenServerStore", "TokenServerMetrics", "ReferenceProtocol", "Cryptography", "DisplayText",
+      "JSONValues", "OpenPGP", "Secrets", logging, lifecycle, coreMetrics,
       .product(name: "Hummingbird", package: "hummingbird"),
       .product(name: "HummingbirdTLS", package: "hummingbird"),
       .product(name: "HummingbirdCore", package: "hummingbird"),
@@ -91,18 +109,37 @@ let tokenServerTargets: [Target] = [
       .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
       .product(name: "NIOPosix", package: "swift-nio"),
       .product(name: "NIOSSL", package: "swift-nio-ssl"),
-    ]),
+    ],
+    // Part of the program, which is one file.
+    resources: [.embedInCode("Portal/portal-api.openapi.json")]),
   module(
     "ReferenceServer", in: .server,
     over: [
-      "TokenServerCore", "TokenServerStore", "TokenServerHTTP", "MQTT", "HTTP", "ReferenceProtocol", "Cryptography",
-      "DisplayText", "Secrets", "COpenSSL", "CSpawn", argumentParser, logging, lifecycle, signals, "TOMLSyntax",
+      "TokenServerCore", "TokenServerStore", "TokenServerHTTP", "TokenServerMetrics", "MQTT", "HTTP",
+      "ReferenceProtocol", "Cryptography",
+      "DisplayText", "Secrets", "COpenSSL", "CSpawn", argumentParser, logging, lifecycle, signals, coreMetrics,
+      "TOMLSyntax",
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOHTTP1", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),
       .product(name: "NIOSSL", package: "swift-nio-ssl"),
     ]),
-  program("token-server", over: ["ReferenceServer", "Secrets", argumentParser]),
+  program(
+    "token-server", over: ["ReferenceServer", "Secrets", argumentParser], linking: foundationEssentials + foundation),
+  // The bench in a browser: a portal and a simulated board.
+  .target(
+    name: "BenchPage",
+    dependencies: [
+      "ControlProtocol", "Cryptography", "CSpawn", "CurlHTTP", "HTTP", "JSONValues", "Threads", argumentParser, logging,
+      lifecycle, signals,
+      .product(name: "Hummingbird", package: "hummingbird"),
+      .product(name: "HummingbirdCore", package: "hummingbird"),
+      .product(name: "HTTPTypes", package: "swift-http-types"),
+      .product(name: "NIOCore", package: "swift-nio"),
+    ],
+    path: path("BenchPage", .programs), exclude: ["Clock", "Page"], swiftSettings: strictness),
+  program("approval-bench", over: ["BenchPage", argumentParser], linking: foundationEssentials + foundation),
+  tests("BenchPageTests", of: ["BenchPage", "ControlProtocol", "Cryptography", "JSONValues", argumentParser]),
 
   .target(
     name: "ServerTestSupport",
@@ -112,14 +149,17 @@ let tokenServerTargets: [Target] = [
     "ReferenceServerTests",
     of: [
       "BuiltPrograms", "DisplayText", "OpenSSLProgram", "ReferenceServer", "TokenServerCore", "TokenServerStore",
-      "TokenServerHTTP", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging,
+      "TokenServerHTTP", "TokenServerMetrics", "JSONSchema", "JSONValues", "RecordedLog", "ServerTestSupport",
+      "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging, coreMetrics,
+      .product(name: "Hummingbird", package: "hummingbird"),
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),
       .product(name: "NIOSSL", package: "swift-nio-ssl"),
       .product(name: "GRDB", package: "GRDB.swift"),
     ]),
   tests(
-    "PortalConformance", of: ["ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"],
+    "PortalConformance",
+    of: ["JSONSchema", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"],
     resources: [.copy("Fixtures/callback_sink.py")]),
   testSupport(
     "TestAMServer",
@@ -133,16 +173,27 @@ let tokenServerTargets: [Target] = [
       .product(name: "NIOSSL", package: "swift-nio-ssl"),
     ]),
   tests(
-    "EndToEnd", of: ["ApprovalTestKit", "ProgramHarness", "TestAM", "TestAMServer"], resources: [.copy("Fixtures")]),
+    "EndToEnd",
+    of: [
+      "ApprovalTestKit", "BuiltPrograms", "ControlProtocol", "HTTP", "JSONSchema", "JSONValues", "ProgramHarness",
+      "RelayProtocol", "TestAM", "TestAMServer", "TestSecurityKey", "reader-key-probe",
+    ], resources: [.copy("Fixtures")]),
 ]
 
 /// The modules whose parsers are fuzzed.
 let fuzzed: [Target.Dependency] = [
-  "ApprovalTestKit", "Boards", "ControlProtocol", "Cryptography", "CurlHTTP", "DisplayText", "FrontPanel", "GPIO",
+  "ApprovalTestKit", "AuthenticatorPlugins", "Boards", "CPlugIn", "CReaderBadge", "ControlProtocol", "Cryptography",
+  "CurlHTTP", "DisplayText", "FrontPanel", "GPIO",
   "HIDReports", "HTTP", "JSONValues", "MQTT", "MobileAuth", "OATHAdapter", "OpenPGP", "PINProtection", "PingAMAdapter",
-  "PrivacyIDEAAdapter", "ReferenceAdapter", "ReferenceProtocol", "RegistrationURIs", "SQLite", "Secrets",
+  "PrivacyIDEAAdapter", "ReferenceAdapter", "ReferenceProtocol", "RegistrationURIs", "RelayProtocol", "SQLite",
+  "Secrets",
   "ServerBackends", "TOMLSyntax", "TokenDaemon", "USBKeypad", "Vault",
 ]
+
+/// For the fuzzer, parsers in C are measured as those in Swift, and undefined behavior ends the program.
+let fuzzedC: [CSetting] =
+  hasFuzzer
+  ? [.unsafeFlags(["-fsanitize=fuzzer-no-link", "-fsanitize=undefined", "-fsanitize-trap=undefined"])] : []
 
 /// Built with -sanitize=fuzzer for every module, so that libFuzzer measures the coverage of the parsers.
 let fuzzerTargets: [Target] = [
@@ -188,6 +239,7 @@ let package = Package(
   targets: [
     // System: one library each.
     .systemLibrary(name: "CLinux", path: path("CLinux", .system)),
+    .systemLibrary(name: "CSpawn", path: path("CSpawn", .system)),
     systemLibrary("COpenSSL", pkgConfig: "libcrypto", debian: "libssl-dev"),
     systemLibrary("CRNP", pkgConfig: "librnp", debian: "librnp-dev"),
     systemLibrary("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
@@ -195,6 +247,14 @@ let package = Package(
     systemLibrary("CGPIOD", pkgConfig: "libgpiod", debian: "libgpiod-dev"),
     systemLibrary("CUSB", pkgConfig: "libusb-1.0", debian: "libusb-1.0-0-dev"),
     systemLibrary("CMosquitto", pkgConfig: "libmosquitto", debian: "libmosquitto-dev"),
+    systemLibrary("CFIDO2", pkgConfig: "libfido2", debian: "libfido2-dev"),
+    // In C: small programs that run for a second, with a user of their own.
+    .target(name: "CPlugIn", path: path("CPlugIn", .system), cSettings: fuzzedC),
+    systemLibrary("CPCSC", pkgConfig: "libpcsclite", debian: "libpcsclite-dev"),
+    .target(
+      name: "CReaderBadge", dependencies: ["COpenSSL", "CPCSC", "CPlugIn"], path: path("CReaderBadge", .system),
+      cSettings: fuzzedC),
+    .target(name: "CReaderKey", dependencies: ["CFIDO2", "CPlugIn"], path: path("CReaderKey", .system)),
     // Not a system module: the library is C++ without a compiled part (libtomlplusplus-dev).
     .target(name: "CTOMLPlusPlus", path: path("CTOMLPlusPlus", .system)),
 
@@ -211,20 +271,23 @@ let package = Package(
     module("JSONValues", in: .foundations),
     module("DisplayText", in: .foundations),
     module("ControlProtocol", in: .foundations, over: ["JSONValues"]),
+    module(
+      "RelayProtocol", in: .foundations,
+      over: ["CLinux", "ControlProtocol", "DisplayText", "HTTP", "MQTT", "Secrets", "Threads"]),
     module("TOMLSyntax", in: .foundations, over: ["CTOMLPlusPlus"]),
     module("SQLite", in: .foundations, over: ["CSQLite"]),
-    module("PINProtection", in: .foundations, over: ["Secrets", "Cryptography"]),
+    module("PINProtection", in: .foundations, over: ["Secrets", "Cryptography", "Threads"]),
     module("ReferenceProtocol", in: .foundations, over: ["Cryptography", "JSONValues", "Secrets"]),
 
     // Domain: with the panel and the vault.
-    module("MobileAuth", in: .domain, over: ["DisplayText", "Secrets"]),
+    module("MobileAuth", in: .domain, over: ["DisplayText", "Secrets", "Threads"]),
     module(
       "ServerBackends", in: .domain,
       over: ["MobileAuth", "HTTP", "Cryptography", "DisplayText", "JSONValues", "PINProtection", "Secrets"]),
     module("FrontPanel", in: .domain, over: ["MobileAuth", "Secrets"]),
     module(
       "Vault", in: .domain,
-      over: ["MobileAuth", "PINProtection", "Cryptography", "DisplayText", "Secrets", "SQLite"]),
+      over: ["MobileAuth", "PINProtection", "Cryptography", "DisplayText", "Secrets", "SQLite", "Threads"]),
 
     // Adapters: the clients of token servers.
     module(
@@ -258,7 +321,17 @@ let package = Package(
     module("GPIO", in: .hardware, over: ["CGPIOD", "DeviceNodes", "Threads"]),
     module("USBKeypad", in: .hardware, over: ["CUSB", "DeviceNodes", "HIDReports", "Secrets", "Threads"]),
     module(
-      "Boards", in: .hardware, over: ["FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "USBKeypad"]),
+      "Boards", in: .hardware,
+      over: [
+        "Cryptography", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "Threads", "USBKeypad",
+      ]),
+
+    // The drivers of authenticators that are other programs.
+    module(
+      "AuthenticatorPlugins", in: .hardware,
+      over: [
+        "ControlProtocol", "CSpawn", "DisplayText", "JSONValues", "MobileAuth", "Secrets", "Threads", "TOMLSyntax",
+      ]),
 
     // TestKit: scripted and simulated parts for tests.
     module("ApprovalTestKit", in: .testKit, over: ["MobileAuth", "HTTP", "Secrets"]),
@@ -267,9 +340,10 @@ let package = Package(
     module(
       "TokenDaemon", in: .programs,
       over: [
-        "Boards", "CLinux", "ControlProtocol", "HTTP", "Cryptography", "CurlHTTP", "DisplayText", "FrontPanel",
+        "AuthenticatorPlugins", "Boards", "CLinux", "ControlProtocol", "HTTP", "Cryptography", "CurlHTTP",
+        "DisplayText", "FrontPanel",
         "JSONValues", "MQTT", "MobileAuth", "PINProtection",
-        "OATHAdapter", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter",
+        "OATHAdapter", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter", "RelayProtocol",
         "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", logging, lifecycle,
       ]),
     // No storage, hardware or network; `scripts/check` checks that.
@@ -282,11 +356,15 @@ let package = Package(
     module(
       "OneShotCommands", in: .programs,
       over: [
-        "ApprovalTokenCommands", "Boards", "CLinux", "ControlProtocol", "DisplayText", "MobileAuth", "Secrets",
+        "ApprovalTokenCommands", "Boards", "CLinux", "ControlProtocol", "DisplayText", "MobileAuth", "RelayProtocol",
+        "Secrets",
         "ServerBackends", "TokenDaemon", "Vault", argumentParser,
       ]),
-    program("approval-token", over: ["ApprovalTokenCommands", "Secrets", argumentParser]),
-    program("approval-tokend", over: ["OneShotCommands", "Secrets", "Threads"]),
+    program(
+      "approval-token", over: ["ApprovalTokenCommands", "Secrets", argumentParser], linking: foundationEssentials),
+    program("approval-tokend", over: ["OneShotCommands", "Secrets", "Threads"], linking: foundationEssentials),
+    program("reader-badge", over: ["CReaderBadge"]),
+    program("reader-key", over: ["CReaderKey"]),
 
     tests("ConstantTime", of: ["BuiltPrograms"]),
     // Built for release, and run with valgrind by the tests above.
@@ -297,7 +375,7 @@ let package = Package(
       ],
       path: "Tests/Support/constant-time-probe", swiftSettings: strictness),
     .systemLibrary(name: "CMemcheck", path: "Tests/Support/CMemcheck", providers: [.apt(["valgrind"])]),
-    tests("ThreadsTests", of: ["Threads"]),
+    tests("ThreadsTests", of: ["ApprovalTestKit", "Threads"]),
     tests("HIDReportsTests", of: ["HIDReports", "Secrets"]),
     tests("PINProtectionTests", of: ["PINProtection", "Cryptography", "Secrets"]),
     tests("OpenPGPTests", of: ["OpenPGP", "CRNP", "Secrets"]),
@@ -343,8 +421,11 @@ let package = Package(
     tests(
       "TokenDaemonTests",
       of: [
-        "ApprovalTestKit", "TokenDaemon", "ControlProtocol", "HTTP", "JSONValues", "MobileAuth", "Boards", "FrontPanel",
-        "Cryptography", "OATHAdapter", "PINProtection", "Secrets", "ServerBackends", "Threads", "Vault", logging,
+        "ApprovalTestKit", "AuthenticatorPlugins", "TokenDaemon", "ControlProtocol", "HTTP", "JSONSchema", "JSONValues",
+        "MobileAuth", "Boards", "FrontPanel",
+        "Cryptography", "MQTT", "OATHAdapter", "PINProtection", "RecordedLog", "RelayProtocol", "Secrets",
+        "ServerBackends", "Threads",
+        "Vault", logging,
       ]),
     tests(
       "OneShotCommandsTests",
@@ -352,11 +433,31 @@ let package = Package(
         "OneShotCommands", "ApprovalTestKit", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "Secrets",
         "TokenDaemon", "Vault", argumentParser,
       ]),
+    tests("RelayProtocolTests", of: ["ControlProtocol", "HTTP", "MQTT", "RelayProtocol", "Secrets"]),
     tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues"]),
     tests("OATHAdapterTests", of: ["ApprovalTestKit", "OATHAdapter", "MobileAuth", "Secrets"]),
     tests(
       "ServerBackendsTests",
       of: ["ServerBackends", "MobileAuth", "HTTP", "Cryptography", "PINProtection", "Secrets", "ApprovalTestKit"]),
+    tests(
+      "ReaderKeyTests",
+      of: [
+        "AuthenticatorPlugins", "BuiltPrograms", "CPlugIn", "Cryptography", "MobileAuth", "Secrets", "TestSecurityKey",
+        "reader-key-probe",
+      ]),
+    tests(
+      "ReaderBadgeTests",
+      of: [
+        "AuthenticatorPlugins", "BuiltPrograms", "Cryptography", "MobileAuth", "Secrets", "TestBadge", "reader-badge",
+      ]),
+    // A PIV card and pcscd with a virtual reader for tests.
+    testSupport("TestBadge", over: ["COpenSSL", "Cryptography", "Threads"]),
+    // A FIDO2 key for tests, and `reader-key` with it in place of the hidraw nodes.
+    testSupport("TestSecurityKey", over: ["Cryptography", "Threads"]),
+    .executableTarget(name: "reader-key-probe", dependencies: ["CReaderKey"], path: "Tests/Support/reader-key-probe"),
+    tests(
+      "AuthenticatorPluginsTests",
+      of: ["AuthenticatorPlugins", "JSONSchema", "JSONValues", "MobileAuth", "Secrets", "TOMLSyntax"]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
     // What an attacker obtains with a PIN and a copy of the storage. The memory of a running token is searched for it.
@@ -371,16 +472,20 @@ let package = Package(
       "InteropPrivacyIDEA",
       of: [
         "PrivacyIDEAAdapter", "MobileAuth", "CurlHTTP", "HTTP", "Cryptography", "Secrets", "ApprovalTestKit",
-        "ProgramHarness",
+        "BuiltPrograms", "ProgramHarness",
       ],
       resources: [.copy("Fixtures")]),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
     tests("HTTPTests", of: ["HTTP"]),
-    tests("CurlHTTPTests", of: ["CurlHTTP", "CCurl", "HTTP", "ProgramHarness"], resources: [.copy("Fixtures")]),
+    tests(
+      "CurlHTTPTests", of: ["BuiltPrograms", "CurlHTTP", "CCurl", "HTTP", "ProgramHarness"],
+      resources: [.copy("Fixtures")]),
     tests("MQTTTests", of: ["MQTT", "HTTP", "ProgramHarness", "Secrets"]),
     tests("SecretsTests", of: ["Secrets"]),
     tests("CryptographyTests", of: ["Cryptography", "OpenSSLProgram", "Secrets"]),
     tests("SQLiteTests", of: ["SQLite"]),
+    // Of Readers/finger, which scripts/readers builds.
+    tests("ReaderFingerTests", of: ["BuiltPrograms"], resources: [.copy("Fixtures")]),
     tests(
       "VaultTests",
       of: [
@@ -390,6 +495,8 @@ let package = Package(
     // Runs the programs as processes, together with their peers.
     testSupport("ProgramHarness", over: ["BuiltPrograms"]),
     testSupport("BuiltPrograms", over: []),
+    testSupport("RecordedLog", over: [logging]),
+    testSupport("JSONSchema", over: ["JSONValues"]),
     testSupport("OpenSSLProgram", over: []),
     testSupport("TestAM", over: ["COpenSSL", "Cryptography", "JSONValues", "Secrets"]),
     testSupport("OfflineAttack", over: ["COpenSSL"], computes: true),

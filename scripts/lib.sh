@@ -15,7 +15,7 @@ readonly EX_USAGE=64 EX_UNAVAILABLE=69
 readonly build_packages=(
   ca-certificates git pkg-config g++ libc6-dev
   libssl-dev librnp-dev libcurl4-openssl-dev libsqlite3-dev libgpiod-dev libusb-1.0-0-dev libmosquitto-dev
-  libtomlplusplus-dev zlib1g-dev
+  libtomlplusplus-dev libfido2-dev libpcsclite-dev zlib1g-dev
   libxml2 # swift.org's compiler links it
 )
 readonly swift_minimum=6.2
@@ -92,7 +92,8 @@ with_progress() {
 
 is_installed() { [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
 
-# need_packages LOG PACKAGE…: installs missing Debian packages, as root or through sudo.
+# need_packages LOG PACKAGE…: installs missing Debian packages, as root or through sudo. Waits for other installations,
+# of these scripts or of the system, for ten minutes each.
 need_packages() {
   local log=$1 package missing=() as_root=()
   shift
@@ -110,10 +111,13 @@ need_packages() {
     as_root=(sudo)
   fi
   printf '  missing packages: %s\n' "${missing[*]}"
-  with_progress "looking for packages" "$log" "${as_root[@]}" apt-get update ||
+  # Any file can be locked. apt-get has no option to wait for the lock of its lists. Without --close, a service that a
+  # package starts would keep the lock.
+  local one_at_a_time=("${as_root[@]}" flock --close --timeout 600 /usr/bin/apt-get env DEBIAN_FRONTEND=noninteractive)
+  with_progress "looking for packages" "$log" "${one_at_a_time[@]}" apt-get update ||
     fail "$EX_UNAVAILABLE" "apt-get update failed"
-  with_progress "installing packages" "$log" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install --yes --no-install-recommends "${missing[@]}" ||
+  with_progress "installing packages" "$log" "${one_at_a_time[@]}" \
+    apt-get --option DPkg::Lock::Timeout=600 install --yes --no-install-recommends "${missing[@]}" ||
     fail "$EX_UNAVAILABLE" "apt-get install failed"
 }
 
@@ -162,4 +166,11 @@ log_directory() {
   local directory=$repository/.build/logs
   mkdir -p "$directory"
   printf '%s' "$directory"
+}
+
+# A library for LD_PRELOAD that sets back the wall clock of a program, for the bench.
+wall_clock=$repository/.build/wall-clock.so
+build_wall_clock() {
+  mkdir -p "$repository/.build" &&
+    clang -shared -fPIC -O1 -o "$wall_clock" "$repository/Sources/Programs/BenchPage/Clock/wall-clock.c"
 }

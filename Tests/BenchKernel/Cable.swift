@@ -45,7 +45,7 @@ final class Recorder: KeySink {
     }
     if event == nil {
       let look =
-        "ps -eo pid,stat,wchan:32,args; tail -n +1 /proc/[0-9]*/stack; ls /sys/bus/usb/devices; dmesg | tail -n 40; true"
+        "ps -eo pid,stat,wchan:32,args; grep --no-messages --text . /proc/[0-9]*/task/*/comm /proc/[0-9]*/task/*/syscall; ls /sys/bus/usb/devices; dmesg | tail -n 40; true"
       Issue.record("no event of the keypad within a minute:\n\((try? Site.run(look)) ?? "")")
     }
     return event

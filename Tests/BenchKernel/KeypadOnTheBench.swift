@@ -25,6 +25,18 @@ final class KeypadOnTheBench {
     #expect(try inputDevices() == [])
   }
 
+  /// Fails if a transfer of the start takes the signal that ends the thread.
+  @Test("Ends at any moment of its start", arguments: [true, false]) func endsAtAnyMoment(hearsUdev: Bool) throws {
+    try Plug.panel("plug")
+    for milliseconds in 0..<40 {
+      let keypad = try USBKeypad(hearsUdev: hearsUdev, into: recorder)
+      usleep(UInt32(milliseconds) * 1000)
+      let start = ContinuousClock.now
+      keypad.close()
+      #expect(ContinuousClock.now - start < .seconds(10), "after \(milliseconds) ms")
+    }
+  }
+
   @Test("Gives the keypad back at the end if configured") func givesTheKeypadBackAtTheEndIfConfigured() async throws {
     try Plug.panel("plug")
     #expect(try await inputDevicesAppear())

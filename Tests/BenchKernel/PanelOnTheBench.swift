@@ -27,13 +27,17 @@ final class PanelOnTheBench: Sendable {
       timing: profile.timing, entry: profile.keypad?.entry ?? EntrySettings())
     self.panel = panel
     running = Task { await panel.run() }
-    while !board.troubles.isEmpty { try await Task.sleep(for: .milliseconds(20)) }
+    try await untilNoTrouble()
   }
 
   deinit {
     running.cancel()
     board.close()
     _ = system("panel unplug")
+  }
+
+  private func untilNoTrouble() async throws {
+    _ = try await eventually("a board without trouble") { [board] in board.troubles.isEmpty ? true : nil }
   }
 
   /// The panel's events for `action`, which begins after the guard time.
@@ -101,7 +105,8 @@ final class PanelOnTheBench: Sendable {
     #expect(!board.troubles.isEmpty)
     try bench.makeChip()
     // The chip is back; wait until the panel has detected it.
-    repeat { try await Task.sleep(for: .milliseconds(300)) } while !board.troubles.isEmpty
+    try await Task.sleep(for: .milliseconds(300))
+    try await untilNoTrouble()
     let again = try await outcome { [self] in try await hold(.button, for: .milliseconds(1200)) }
     #expect(gestures(again) == [.hold], "\(again)")
   }

@@ -24,15 +24,18 @@ struct ServiceOnTheBench {
   private static let blue = [false, false, true]
   private static let amber = [true, true, false]
 
-  @Test("Accepts, denies and takes a PIN, and survives the removal of its chip and its keypad")
-  func acceptsDeniesTakesPINsAndSurvivesTheRemovalOfItsChipAndItsKeypad() async throws {
-    let site = try await Site()
+  @Test(
+    "Accepts, denies and takes a PIN, and survives the removal of its chip and its keypad, also as two processes",
+    arguments: [false, true])
+  func acceptsDeniesTakesPINsAndSurvivesTheRemovalOfItsChipAndItsKeypad(isSplit: Bool) async throws {
+    let site = try await Site(isSplit: isSplit)
     #expect(!(try site.status().contains("TROUBLE")))
     try await holdAccepts(at: site)
     try await secondButtonDenies(at: site)
     try await chipIsRemoved(at: site)
     try await keypadIsUnplugged(at: site)
     try await wrongPINIsShown(at: site)
+    try await badgeBesideTheKeypad(at: site)
     try await sleeps(at: site)
   }
 
@@ -112,6 +115,19 @@ struct ServiceOnTheBench {
     let seen = voltmeter.stop()
     #expect(seen.isSuperset(of: [[], [.red, .green], [.red], [.green]]), "\(seen)")
     #expect(seen.contains { $0.contains(.buzzer) })
+  }
+
+  private func badgeBesideTheKeypad(at site: Site) async throws {
+    // A plug-in, the button and the keypad answer the same requests: the plug-in after a hold, the PIN instead of it.
+    try await site.registerBadge()
+    let sixth = try await site.ask("transfer")
+    try await site.act(until: "decided request \(sixth)") { try await site.hold() }
+    #expect(try await site.isAuthenticated(sixth))
+    #expect(try site.hasLogged("accept by badge"))
+    let seventh = try await site.ask("transfer")
+    try await site.type(Site.pin, when: "confirmation wanted")
+    #expect(try await site.isAuthenticated(seventh))
+    #expect(try site.hasLogged("accept by PIN"))
   }
 
   private func sleeps(at site: Site) async throws {

@@ -15,7 +15,9 @@ final class Site {
   private let credentials: String
   private var device = ""
 
-  init() async throws {
+  /// - Parameter isSplit: whether the service is two processes, of which the one with the keypad is in a network
+  ///   namespace of its own, as in a unit with `PrivateNetwork=yes`.
+  init(isSplit: Bool) async throws {
     bench = try Bench()
     try Self.run("panel plug")
     try Self.run("rm -rf \(Self.folder) && mkdir -p \(Self.folder)")
@@ -24,6 +26,7 @@ final class Site {
     try Self.run("\(server) init \(directory)")
     // Longer than the tests take on a busy machine.
     try Self.run("sed -i 's/^request_expires_in = .*/request_expires_in = 600/' \(Self.folder)/server/config.toml")
+    try Self.addBadge()
     try Self.begin("\(server) serve --directory \(Self.folder)/server --port 0", log: "\(Self.folder)/server.log")
     serverPort = try await eventually("the token server's port") {
       let line = try contents("\(Self.folder)/server.log").split(separator: "\n").first { $0.contains("listening on") }
@@ -34,18 +37,68 @@ final class Site {
     let secret = try field("client_secret", of: Self.run("\(server) api-client add portal \(directory)"))
     credentials = "portal:\(secret)"
 
-    try Self.begin(
-      "\(try BuiltProgram.path("approval-token")) serve --board boards/bench-kernel/board.toml --state \(Self.state)",
-      log: Self.log)
+    let token = try BuiltProgram.path("approval-token")
+    var service = "\(token) serve"
+    if isSplit {
+      let relay = "--relay \(Self.folder)/relay.sock"
+      let networkLog = "\(Self.folder)/network.log"
+      try Self.begin("\(token) network \(relay)", log: networkLog)
+      _ = try await eventually("a network process that is ready") {
+        try contents(networkLog).contains("ready") ? true : nil
+      }
+      service = "unshare --net \(token) device \(relay)"
+    }
+    let settings = "--config \(Self.folder)/token.toml --board boards/bench-kernel/board.toml"
+    try Self.begin("\(service) \(settings) --state \(Self.state)", log: Self.log)
     _ = try await eventually("a service that is ready") { try contents(Self.log).contains("ready") ? true : nil }
     try Self.begin(
-      "\(try BuiltProgram.path("approval-token")) enroll '\(uri)' --name alice --state \(Self.state)",
+      "\(token) enroll '\(uri)' --name alice --state \(Self.state)",
       log: "\(Self.folder)/enrol"
     )
     try await type(Self.pin, when: "new PIN wanted")
     try await type(Self.pin, when: "new PIN wanted, a second time")
     try await log("] connected to")
     device = try field("id", of: try portal("GET", "/users/alice/devices"))
+  }
+
+  /// Adds a custom authenticator: a plug-in that answers at once, and scripts that accept everything. Requests of the
+  /// type `transfer` require it, or the PIN.
+  private static func addBadge() throws {
+    let files = [
+      ("token.toml", "[authenticators]"),
+      (
+        "authenticators.d/badge.toml",
+        "authenticator = \"badge\"\ncommand = [\"/bin/sh\", \"\(folder)/plug-in\"]\nhold = true"
+      ),
+      ("plug-in", "read -r question\necho '{\"data\":\"AQ==\"}'"),
+      ("scripts/register", "#!/bin/sh\ncat >/dev/null\necho '{\"status\":2000,\"data\":\"\"}'"),
+    ]
+    try run("mkdir \(folder)/authenticators.d \(folder)/scripts")
+    for (name, text) in files { try run("cat >\(folder)/\(name) <<'END'\n\(text)\nEND") }
+    try run("chmod +x \(folder)/scripts/register && cp \(folder)/scripts/register \(folder)/scripts/authenticate")
+    try run("sed -i 's/^pin = true$/&\\ncustom_authenticators = true/' \(folder)/server/config.toml")
+    let tables = """
+      [[authenticator]]
+      id = "badge"
+      name = "Badge"
+      kind = "custom"
+      scripts = "\(folder)/scripts"
+      [[type]]
+      name = "transfer"
+      method = "push_with_custom_authenticator"
+      request_expires_in = 600
+      """
+    try run("cat >>\(folder)/server/config.toml <<'END'\n\(tables)\nEND")
+  }
+
+  /// Registers the badge, as the user who types the PIN and holds the button.
+  func registerBadge() async throws {
+    let token = try BuiltProgram.path("approval-token")
+    try Self.begin(
+      "\(token) authenticator register alice badge --state \(Self.state)", log: "\(Self.folder)/registration")
+    try await type(Self.pin, when: "PIN wanted")
+    try await shows("confirmation wanted")
+    try await act(until: "authenticator-registered account alice") { try await hold() }
   }
 
   deinit { _ = system("kill -KILL $(cat \(Self.folder)/*.process) 2>/dev/null; panel unplug 2>/dev/null") }

@@ -29,7 +29,7 @@ struct ProbeRun {
     let file = String(decoding: name.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
 
     let command =
-      "valgrind --error-exitcode=\(Self.foundSomething) --error-limit=no --log-file=\(file) '\(Self.program)' \(mode)"
+      "timeout 200 valgrind --error-exitcode=\(Self.foundSomething) --error-limit=no --log-file=\(file) '\(Self.program)' \(mode)"
     guard let pipe = popen(command, "re") else { throw ProbeError(why: "popen: errno \(errno)") }
     output = Self.text(of: pipe).split(separator: "\n").map(String.init)
     let status = pclose(pipe)

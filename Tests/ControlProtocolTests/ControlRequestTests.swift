@@ -5,6 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct ControlRequestTests {
   private static var enrollment: EnrollmentOptions {
     var options = EnrollmentOptions(uri: "otpauth://totp/a?secret=A\n\u{1F600}")
+    options.server = "https://a"
     options.name = "mail"
     options.authorities = "/ca.pem"
     options.pins = ["A", "B"]
@@ -23,8 +24,10 @@ import Testing
       .registerAuthenticator(account: "a", identifier: "b"), .deregisterAuthenticator(account: "a", identifier: "b"),
       .preferAuthenticator(account: "a", identifier: "b"), .logOut, .changePIN(account: nil),
       .oneTimePassword(account: "é"), .forget(account: "a"), .simulate(.hold(milliseconds: .max)),
-      .simulate(.doublePress), .simulate(.notMe), .simulate(.keys(["1", "enter"])), .led, .followLED, .watch,
-      .show(transaction: "t"),
+      .simulate(.doublePress), .simulate(.notMe), .simulate(.keys(["1", "enter"])),
+      .simulate(.chip(isConnected: false)), .led,
+      .followLED, .followBoard, .pressButton(.approve), .pressButton(.deny), .releaseButton, .watch,
+      .events(follow: true), .events(follow: false), .enrollAgain(account: "a"), .show(transaction: "t"), .factoryReset,
     ] as [ControlRequest])
   func roundTrip(request: ControlRequest) throws {
     #expect(try ControlRequest(line: request.line) == request)
@@ -58,6 +61,18 @@ import Testing
   }
 
   @Test(
+    "What a simulated authenticator says survives the socket",
+    arguments: [
+      .data("4711"), .data(""), .cancel(reason: "no"), .retry(reason: "again"), .fallback, .touch, .badge("x"), .noKey,
+      .noBadge,
+    ]
+      as [SimulatedAnswer])
+  func simulatedAnswers(answer: SimulatedAnswer) throws {
+    let request = ControlRequest.simulate(.authenticator(answer))
+    #expect(try ControlRequest(line: request.line) == request)
+  }
+
+  @Test(
     "A request of another release is refused with a remedy",
     arguments: [
       (#"{"request":"status","version":2}"#, "uses version 2 of the control protocol, the service version 1"),
@@ -81,11 +96,14 @@ import Testing
       (#"{"request":"enroll"}"#, "\"uri\" is missing"), (#"{"request":"forget"}"#, "\"account\" is missing"),
       (#"{"request":"show"}"#, "\"transaction\" is missing"),
       (#"{"request":"log-in","account":5}"#, "\"account\""), (#"{"request":"led","request":"led"}"#, "there twice"),
-      (#"{"request":"led","x":"# + String(repeating: "[", count: 100_000), "levels"),
     ])
   func malformed(line: String, reason: String) throws {
     let error = try #require(throws: CommandError.self) { try ControlRequest(line: Array(line.utf8)) }
     #expect(error.code == .badData && error.description.contains(reason), "\(error)")
+  }
+
+  @Test("A request with too many levels is bad data") func levels() throws {
+    try malformed(line: #"{"request":"led","x":"# + String(repeating: "[", count: 100_000), reason: "levels")
   }
 }
 

@@ -4,9 +4,9 @@ import JSONValues
 import Testing
 
 @Suite("The messages of `call`", .timeLimit(.minutes(1))) struct ResourceCallTests {
-  @Test(
-    "A call is read as it was written", arguments: [nil, [], [0, 255, 10], [UInt8](repeating: 7, count: 256 << 10)])
-  func calls(body: [UInt8]?) throws {
+  @Test("A call is read as it was written", arguments: [nil, 0, 3, 256 << 10])
+  func calls(bytes: Int?) throws {
+    let body = bytes.map { count in (0..<count).map { [0, 255, 10][$0 % 3] as UInt8 } }
     let call = ResourceCall(account: "a", method: "PUT", url: "https://b", contentType: "t", body: body)
     #expect(try ControlRequest(line: ControlRequest.call(call).line) == .call(call))
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
 import CurlHTTP
 import Foundation
 import HTTP
@@ -53,6 +54,7 @@ private final class HostileProcess: Sendable {
   func start(_ order: String) throws -> Int {
     let answer = try pipes.withLock { pipes in
       try pipes.input.write(contentsOf: Data("\(order)\n".utf8))
+      guard isReadable(pipes.output.fileDescriptor, within: .seconds(60)) else { return "nothing" }
       var line: [UInt8] = []
       while let byte = try pipes.output.read(upToCount: 1)?.first, byte != UInt8(ascii: "\n") { line.append(byte) }
       return String(decoding: line, as: UTF8.self)
@@ -78,8 +80,8 @@ enum Certificate: String, Sendable {
     let directory = FileManager.default.temporaryDirectory.path + "/client-certificates-\(getpid())/"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/bin/sh")
-    process.arguments = [fixtures + "make-certificates.sh", directory]
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
+    process.arguments = ["120", "sh", fixtures + "make-certificates.sh", directory]
     process.standardError = FileHandle.nullDevice
     try process.run()
     process.waitUntilExit()

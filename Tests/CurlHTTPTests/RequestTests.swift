@@ -104,4 +104,15 @@ struct RequestTests {
       return
     }
   }
+
+  @Test("Sends nothing to an origin that the trust does not name") func otherOrigin() async throws {
+    let limited = CurlHTTPTransport(trust: server.trust.limited(to: ["https://other.example"]))
+    let failure = await #expect(throws: HTTPTransportError.self) {
+      try await limited.send(HTTPRequest(.get, server.url("echo")))
+    }
+    guard case .unsendable = failure else {
+      Issue.record("\(String(describing: failure))")
+      return
+    }
+  }
 }

@@ -79,7 +79,7 @@ extension EndToEnd {
         try await token.command("otp", "ann"), try await token.command("rename", "ann", "anna"),
         try await token.command("mailbox", "ann", "--set", "elsewhere"),
       ] {
-        #expect(refused.exit == .code(77) && refused.errors.contains("locked by hand"), "\(refused)")
+        #expect(refused.exit == .code(77) && refused.errors.contains("locked by the user"), "\(refused)")
         #expect(refused.output.isEmpty && !refused.errors.contains("6100000"))
       }
       #expect(try await shown(by: token)?.contains("deviceTampering") == true)
@@ -91,7 +91,7 @@ extension EndToEnd {
         return waiting.count == count ? waiting.first : nil
       }
       try await token.log.line(
-        with: "opened request \(name)", "locked by hand with the policy deviceTampering", "says \"", from: mark)
+        with: "opened request \(name)", "locked by the user with the policy deviceTampering", "says \"", from: mark)
       #expect(try await token.audit(of: name).map(\.kind) == ["opened"])
       #expect(try await fixture.bring(push.envelope).decoded(PingAMFixture.Brought.self).known)
       #expect(fixture.am.verify(push) == .waiting)
@@ -110,7 +110,7 @@ extension EndToEnd {
         try await token.command("lock", "alice").succeeded()
         #expect(try await token.command("lock", "alice", "--json").errors.contains("\"number\":6100003"))
         for outcome in [try await token.command("otp"), try await token.command("rename", "alice", "anna")] {
-          #expect(outcome.exit == .code(77) && outcome.errors.contains("locked by hand"), "\(outcome)")
+          #expect(outcome.exit == .code(77) && outcome.errors.contains("locked by the user"), "\(outcome)")
         }
         try await token.command("unlock", "alice").succeeded()
         // The counter has not advanced.

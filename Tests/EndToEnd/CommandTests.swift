@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Foundation
 import Glibc
 import ProgramHarness
 import Testing
@@ -162,6 +163,29 @@ extension EndToEnd {
         try await watcher.output.line(with: #""event":"ended""#, #""reason":"answered""#, transaction)
         try await fixture.token.stop()
         #expect(try await watcher.outcome().exit == .code(69))
+      }
+    }
+
+    /// Fails if the socket's thread ends with the first error of accept(2): the service ended with it.
+    @Test("A lack of descriptors does not end the service") func lackOfDescriptors() async throws {
+      try await withScene { fixture in
+        let process = try fixture.token.running
+        @Sendable func open() throws -> Int {
+          try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process.processID)/fd").count
+        }
+        let most = try open() + 8
+        try await run("prlimit", ["--pid", "\(process.processID)", "--nofile=\(most):"]).succeeded()
+        var watchers = fixture.token.watches(16)
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try open() < most, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
+        #expect(try open() >= most)
+        try await Task.sleep(for: .milliseconds(300))
+        watchers = []
+        #expect(watchers.isEmpty && process.isRunning)
+        try await run("prlimit", ["--pid", "\(process.processID)", "--nofile=1024:"]).succeeded()
+        let transaction = try await fixture.ask()
+        try await fixture.token.answer(transaction, with: .hold)
+        #expect(try await fixture.settled(transaction).hasPrefix("approved"))
       }
     }
 

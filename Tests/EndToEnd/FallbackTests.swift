@@ -5,22 +5,15 @@ import Testing
 extension EndToEnd {
   /// Requests that need an authenticator which this token does not have.
   @Suite struct Fallbacks {
-    private static let settings = "max_pin_attempts = 3\nbiometric = true"
-    private static let types = """
-      [[authenticator]]
-      id = "finger"
-      name = "Fingerprint"
-      kind = "biometric"
-      [[type]]
-      name = "transfer"
-      method = "push_with_fingerprint"
-      request_expires_in = 600
-      [[type]]
-      name = "vault"
-      method = "push_with_fingerprint"
-      fallback = "none"
-      request_expires_in = 600
-      """
+    private static let settings = Fingerprints.settings
+    private static let types =
+      Fingerprints.types + """
+        [[type]]
+        name = "vault"
+        method = "push_with_fingerprint"
+        fallback = "none"
+        request_expires_in = 600
+        """
 
     @Test("A request for a fingerprint is approved with the PIN") func fingerprintFallsBackToThePIN() async throws {
       try await withPINScene(settings: Self.settings, types: Self.types) { fixture in

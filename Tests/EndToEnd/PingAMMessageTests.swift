@@ -27,8 +27,11 @@ extension EndToEnd {
         #expect(request.account == "ann" && request.type == "push" && request.payload.isEmpty)
         #expect(request.message == "Login attempt from ann at Example")
         #expect(request.context.remoteIp == "198.51.100.7" && request.sentAtMs > 1_790_000_000_000)
-        #expect(
-          try await fixture.token.audit(of: login.token).contains { $0.detail.contains("Login attempt from ann") })
+        // Written some seconds after the request was shown.
+        _ = try await eventually("the text in the audit chain") {
+          let audit = try await fixture.token.audit(of: login.token)
+          return audit.contains { $0.detail.contains("Login attempt from ann") } ? true : nil
+        }
         #expect(try await fixture.token.accounts() == [.init(account: "ann", stage: "active")])
         let doctor = try await fixture.token.command("doctor", "--authorities", fixture.folder.file("am.pem"))
         #expect(doctor.output.contains("it cannot report whether registrations are valid"), "\(doctor)")

@@ -55,6 +55,8 @@ extension EndToEnd {
       let before = fixture.am.received.count
       fixture.server.loseAnswers(.max)
       try await fixture.token.answer(login.token, with: gesture, from: login.mark)
+      // Its error has the last lines of the log.
+      try await fixture.token.log.line(with: "request \(login.token): trying again", from: login.mark)
       _ = try await eventually("two tries") {
         fixture.am.received.count >= before + 2 ? true : nil
       }

@@ -33,9 +33,9 @@ import Testing
 
   /// Arms a prompt for five digits and advances past the guard time. An unavailable keypad is reported exactly once,
   /// when or after the prompt is armed, so the test then knows that it is armed.
-  func armed(_ panel: FrontPanel) async -> Events {
+  func armed(_ panel: FrontPanel, _ prompt: Prompt = .digits(count: 5)) async -> Events {
     keypad.keypadIsUnavailable("test")
-    var events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
+    var events = panel.events(for: prompt).makeAsyncIterator()
     #expect(await events.next() == .unavailable("keypad: test"))
     keypad.keypadIsAvailable()
     clock.advance(by: .seconds(1))
@@ -133,6 +133,18 @@ import Testing
       type("23456E")
       #expect(await events.next() == .touched)
       #expect(await events.next() == .typed("23456"))
+    }
+  }
+
+  @Test("Typing is reported where a prompt wants to know of it") func typingIsReported() async throws {
+    try await onPanel { panel in
+      var events = await armed(panel, .authenticator(orPINOf: 5, hold: false))
+      type("1")
+      #expect(await events.next() == .typing(true))
+      #expect(await events.next() == .touched)
+      type("D")
+      #expect(await events.next() == .typing(false))
+      #expect(await events.next() == .released)
     }
   }
 

@@ -32,4 +32,23 @@ import Testing
     #expect(await events.next() == .key(.digit(TypedDigit(0x37)), MonotonicInstant(uptime: .seconds(7))))
     #expect(await events.next() == .unavailable("gone"))
   }
+
+  @Test("Changes of the availability that a full channel did not take come before the next key")
+  func changesAreNotLost() async {
+    let keypad = KeypadChannel(clock: ManualClock())
+    for _ in 0..<(KeypadChannel.capacity + 8) { keypad.press(.enter) }
+    keypad.keypadIsUnavailable("first")
+    keypad.keypadIsAvailable()
+    keypad.keypadIsUnavailable("second")
+    keypad.keypadIsAvailable()
+    keypad.press(.clear)
+    var events = keypad.events.makeAsyncIterator()
+    for _ in 0..<KeypadChannel.capacity {
+      #expect(await events.next() == .key(.enter, MonotonicInstant(uptime: .zero)))
+    }
+    keypad.press(.escape)
+    #expect(await events.next() == .unavailable("second"))
+    #expect(await events.next() == .available)
+    #expect(await events.next() == .key(.escape, MonotonicInstant(uptime: .zero)))
+  }
 }

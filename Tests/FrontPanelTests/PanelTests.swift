@@ -43,6 +43,27 @@ import Testing
     #expect(indicator.lit.last == .some(nil))
   }
 
+  @Test("A press that ends with an unavailable line leaves no \"release to accept\" on the LED")
+  func canceledPressLeavesNoIndication() async throws {
+    let panel = panel()
+    let running = Task { await panel.run() }
+    await panel.show(.confirmationWanted)
+    let events = panel.events(for: .confirmation)
+    try await eventually { await panel.readiness != .nothingShown }
+    clock.advance(by: .seconds(1))
+    var iterator = events.makeAsyncIterator()
+    button.continuation.yield(.down(.approve, clock.now))
+    #expect(await iterator.next() == .touched)
+    // The LED and the timer of the press.
+    await clock.untilAsleep(2)
+    clock.advance(by: .milliseconds(800))
+    try await eventually { await panel.showing == .releaseToAccept }
+    button.continuation.yield(.unavailable("canceled"))
+    try await eventually { await panel.showing == .confirmationWanted }
+    button.continuation.finish()
+    await running.value
+  }
+
   @Test("A confirmation is played to its end") func aConfirmationIsPlayedToItsEnd() async throws {
     let panel = panel()
     let showing = Task { await panel.show(.confirmed) }

@@ -16,16 +16,6 @@ import Testing
     try await eventually(file: file, line: line) { condition() }
   }
 
-  /// - Returns: false if the condition did not hold within 200,000 turns.
-  private func turn(sourceLocation: SourceLocation = #_sourceLocation, until isDone: () -> Bool) async {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while ContinuousClock.now < deadline {
-      if isDone() { return }
-      await Task.yield()
-    }
-    Issue.record("the condition does not hold after 60 s", sourceLocation: sourceLocation)
-  }
-
   @Test("A request beeps once") func aRequestBeepsOnce() async throws {
     let panel = panel()
     await panel.show(.confirmationWanted)
@@ -39,17 +29,17 @@ import Testing
     #expect(sounder.heard == [true, false, false])
   }
 
-  @Test("What comes next cuts a beep short") func whatComesNextCutsABeepShort() async {
+  @Test("What comes next cuts a beep short") func whatComesNextCutsABeepShort() async throws {
     let panel = panel()
     await panel.show(.confirmationWanted)
-    await turn { sounder.heard == [true] }
+    try await until { sounder.heard == [true] }
     await panel.show(.talkingToServer)
     await panel.show(.pinWanted)
-    await turn { sounder.heard == [true, true] }
+    try await until { sounder.heard == [true, true] }
     // The LED and the second beep sleep; the first beep has ended.
-    await turn { clock.untilNextWakes == .milliseconds(100) }
+    try await until { clock.untilNextWakes == .milliseconds(100) }
     clock.advance(by: .milliseconds(100))
-    await turn { sounder.heard == [true, true, false, false] }
+    try await until { sounder.heard == [true, true, false, false] }
   }
 
   /// The sounds reveal that an action is required and how it ended, and nothing about typed digits.

@@ -16,4 +16,23 @@ import Testing
     #expect(trust.floor(boardTime: release + 1, isSynchronized: false) == farFuture)
     #expect(ServerTrust(earliestNow: release, vouchedNow: 5).floor(boardTime: 0, isSynchronized: false) == release)
   }
+
+  @Test("Requests go only to the origins that the trust names, if it names any") func origins() throws {
+    let limited = ServerTrust().limited(to: ["https://Token.example:443/openid", "https://[2001:db8::1]:8443"])
+    #expect(limited.origins == ["https://token.example", "https://[2001:db8::1]:8443"])
+    for address in ["https://token.example/a", "https://TOKEN.example:443?a", "https://[2001:DB8::1]:8443/"] {
+      try limited.check(HTTPRequest(.get, address))
+    }
+    let others = [
+      "https://token.example:8443/", "https://token.example.org/", "https://other.example/token.example",
+      "https://token.example@other.example/", "https://token.example\\@other.example/", "https://token.example%2e/",
+      "https:///token.example", "https://", "http://token.example/", "token.example", "https://token.example /",
+    ]
+    for address in others {
+      #expect(throws: HTTPTransportError.self, "\(address)") { try limited.check(HTTPRequest(.get, address)) }
+      #expect(throws: HTTPTransportError.self) { try ServerTrust().limited(to: []).check(HTTPRequest(.get, address)) }
+    }
+    try ServerTrust().check(HTTPRequest(.get, "https://other.example/"))
+    #expect(throws: HTTPTransportError.self) { try ServerTrust().check(HTTPRequest(.get, "http://other.example/")) }
+  }
 }

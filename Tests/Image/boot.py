@@ -11,6 +11,7 @@ the portal is asked for the results. Prints each step with the seconds since pow
 import hashlib
 import pathlib
 import sys
+import time
 
 from machine import Timeout
 from scene import Scene, run
@@ -77,7 +78,7 @@ def state_survives(scene):
 def settings_are_taken(card):
     if "approval-token.toml" in card.names() or PASSWORD.encode() in card.fat_bytes():
         raise Timeout("the password of the Wi-Fi can still be read from the FAT partition")
-    if b"board and host in approval-token.toml were not taken" not in card.get("approval-token.log"):
+    if b"board, host and server in approval-token.toml were not taken" not in card.get("approval-token.log"):
         raise Timeout("the log on the SD card does not say that the host name was not taken")
     print("  ok           the password was erased from the FAT partition; the host name was not changed", flush=True)
 
@@ -93,6 +94,31 @@ def hang_ends(scene):
     scene.login(240)
     scene.step("after the restart of the service: a login is approved with the button")
     scene.machine.power_off()
+
+
+def owner_changes(scene):
+    former, card = scene.server.devices()[0]["id"], scene.card
+    card.put("approval-token.reset", "")
+    card.put("approval-token.toml", 'board = "qemu-virt"\nhost = "token-of-bob"\n')
+    card.put("approval-token.uri", scene.server.activation() + "\n")
+    scene.power_on()
+    # Longer than the blips of a token that is not connected.
+    scene.machine.lines.shows("red", scene.machine.began, 540, lasting=1)
+    time.sleep(1)
+    scene.machine.lines.press(6.5)
+    scene.machine.ends(300)
+    scene.step("after approval-token.reset and a very long hold, the board restarts")
+    if scene.server.devices():
+        raise Timeout("the token server still lists the device")
+    scene.power_on()
+    scene.enroll()
+    scene.login()
+    scene.step("it takes the other files as a new board: enrolled again, a login is approved")
+    if [device["id"] for device in scene.server.devices()] == [former]:
+        raise Timeout("the token is the former one")
+    scene.machine.power_off()
+    if b"reset: removed all accounts" not in card.get("approval-token.log"):
+        raise Timeout("the log on the SD card does not say that the token was reset")
 
 
 def failed_start_is_repeated(scene):
@@ -114,8 +140,8 @@ def main():
 
     def steps():
         scene.flash(image)
-        for part in (enroll_and_approve, files_are_erased, state_survives, hang_ends, failed_start_is_repeated,
-                     root_is_unchanged):
+        for part in (enroll_and_approve, files_are_erased, state_survives, hang_ends, owner_changes,
+                     failed_start_is_repeated, root_is_unchanged):
             part(scene)
 
     return run(scene, steps)

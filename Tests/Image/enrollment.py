@@ -22,22 +22,38 @@ URI = b"approvaltoken://activate?server=https%3A%2F%2Ft.example&code=12345678901
 class Start:
     """One start of a board with a URI on the SD card."""
 
-    def __init__(self, stages=(), result=0, digest=None, uri=URI, answers=True, log=""):
+    def __init__(self, stages=(), result=0, digest=None, uri=URI, answers=True, log="", server=None,
+                 is_repeated=False):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
-            for name in ("boot/firmware", "var/lib/approval-token", "run", "commands"):
+            for name in ("boot/firmware", "var/lib/approval-token", "etc/approval-token", "run", "commands"):
                 (root / name).mkdir(parents=True)
             file, stored = root / "boot/firmware/approval-token.uri", root / "var/lib/approval-token/enrollment-uri.sha256"
-            file.write_bytes(uri)
+            if uri is not None:
+                file.write_bytes(uri)
+            stored_server = root / "etc/approval-token/activation-server"
+            if server is not None:
+                stored_server.write_text(server)
             if digest is not None:
                 stored.write_text(hashlib.sha256(digest).hexdigest() + "  -\n")
             accounts = ",".join(f'{{"account":"a{n}","stage":"{stage}"}}' for n, stage in enumerate(stages))
             self.write(root, "mount", "")
+            self.write(root, "sleep", "")
+            failure = f"echo no PIN; exit {result}" if result else "exit 0"
+            if is_repeated:
+                failure = f'if [ "$(wc -l <{root}/run/calls)" = 1 ]; then {failure}; fi'
+            # Only a unit gets the device secret, with which the accounts can be read.
+            self.write(root, "systemd-run", f"""
+case "$*" in
+  *LoadCredentialEncrypted=approval-token.device-secret:*approval-token" accounts --json"*)
+    {"exit 69" if not answers else ":"}; printf '%s\\n' '[{accounts}]' ;;
+  *) exit 64 ;;
+esac""")
             self.write(root, "runuser", f"""
 while [ "$1" != -- ]; do shift; done
 case $3 in
-  accounts) {"exit 69" if not answers else ":"}; printf '%s\\n' '[{accounts}]' ;;
-  enroll) cat >{root}/run/read; echo enroll >>{root}/run/calls; {f"echo no PIN; exit {result}" if result else "exit 0"} ;;
+  accounts) exit 65 ;;
+  enroll) cat >{root}/run/read; echo "$@" >>{root}/run/calls; {failure} ;;
 esac""")
             (root / "boot/firmware/approval-token.log").write_text(log)
             service = socket.socket(socket.AF_UNIX)
@@ -49,6 +65,8 @@ esac""")
             self.log = log.read_text()
             self.is_erased, self.has_digest = not file.exists(), stored.exists()
             self.has_enrolled = (root / "run/calls").exists()
+            self.call = (root / "run/calls").read_text() if self.has_enrolled else ""
+            self.has_server = stored_server.exists()
             self.read = (root / "run/read").read_bytes() if self.has_enrolled else None
 
     @staticmethod
@@ -58,7 +76,24 @@ esac""")
         path.chmod(0o755)
 
 
+def check_typed_code():
+    pin = "A" * 43 + "="
+    done = Start(uri=None, server=f"https://a\n{pin}\n")
+    check("without a URI a code is typed for the server", f"enroll --server https://a --pin {pin} " in done.call + " ")
+    check("the server is forgotten then", not done.has_server and done.status == 0 and done.log.endswith("enrolled\n"))
+    check("without a pin, too", "--server https://a --state" in Start(uri=None, server="https://a\n\n").call)
+    for code in (69, 75, 77):
+        again = Start(uri=None, server="https://a\n\n", result=code, is_repeated=True)
+        check(f"after a failure ({code}) the code is typed again", again.status == 0 and not again.has_server and
+              again.call.count("--server") == 2 and "not enrolled: no PIN" in again.log)
+    late = Start(uri=None, server="https://a\n\n", stages=["active"])
+    check("a token with an account asks for no code", not late.has_enrolled and not late.has_server and late.status == 0)
+    both = Start(server="https://a\n\n")
+    check("a URI is taken first", "enroll -" in both.call and both.is_erased)
+
+
 def main():
+    check_typed_code()
     first = Start()
     check("a new board enrolls with the URI", first.status == 0 and first.read == URI and "  enrolled" in first.log)
     check("the URI is erased, and its digest", first.is_erased and not first.has_digest)
@@ -82,7 +117,7 @@ def main():
         check(f"a token with an account ({stage}) takes no URI", not other.has_enrolled and not other.is_erased
               and "has an account already" in other.log and other.status == 0)
     silent = Start(answers=False)
-    check("without an answer of the service it is tried again", silent.status == 1 and not silent.has_enrolled)
+    check("as long as the accounts cannot be read it is tried again", silent.status == 1 and not silent.has_enrolled)
     empty = Start(uri=b"")
     check("an empty file is erased", empty.is_erased and empty.status == 0)
     sys.exit(exit_code())

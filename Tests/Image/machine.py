@@ -51,6 +51,8 @@ def wait(seconds, what, condition):
 
 
 def connected(path):
+    """A socket that is connected to `path`."""
+
     def attempt():
         end = socket.socket(socket.AF_UNIX)
         try:
@@ -134,15 +136,15 @@ class Lines:
         time.sleep(seconds)
         self.set(BUTTON, 1)
 
-    def colors(self, since):
-        """The colors that the LED showed since this moment."""
+    def colors(self, since, lasting=SHORTEST):
+        """The colors that the LED showed since this moment, each for some seconds without a break."""
         with self.lock:
             states = list(self.states)
         ends = [moment for moment, _ in states[1:]] + [time.monotonic()]
-        return [color for (start, color), end in zip(states, ends) if end > since and end - max(start, since) >= SHORTEST]
+        return [color for (start, color), end in zip(states, ends) if end > since and end - max(start, since) >= lasting]
 
-    def shows(self, color, since, seconds=60):
-        wait(seconds, f"the LED should be {color}, not {set(self.colors(since))}", lambda: color in self.colors(since))
+    def shows(self, color, since, seconds=60, lasting=SHORTEST):
+        wait(seconds, f"the LED should be {color}", lambda: color in self.colors(since, lasting))
 
 
 class Machine:
@@ -150,7 +152,7 @@ class Machine:
         """`boot` has the files `kernel`, `initrd` and `cmdline.txt`; `options` are added to the kernel's command line."""
         self.directory = pathlib.Path(directory)
         self.console = self.directory / "console.log"
-        for name in ("qmp.sock", "qtest.sock"):
+        for name in ("qmp.sock", "qtest.sock", "shell.sock"):
             (self.directory / name).unlink(missing_ok=True)
         line = (boot / "cmdline.txt").read_text().strip() + " console=ttyAMA0 loglevel=4 systemd.journald.forward_to_console=1"
         # systemd's limits are those of a machine that the board has for itself.
@@ -161,7 +163,10 @@ class Machine:
         command += ["-kernel", str(boot / "kernel"), "-initrd", str(boot / "initrd"), "-append", line]
         command += ["-drive", f"if=none,id=card,file={card},format=raw", "-device", "virtio-blk-pci,drive=card"]
         command += ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=", "-device", "virtio-rng-pci"]
-        command += ["-device", "qemu-xhci", "-device", "usb-kbd"]
+        command += ["-device", "qemu-xhci", "-device", "usb-kbd,id=keypad"]
+        # The shell of a test (shell.py), if the guest has one in this boot.
+        command += ["-device", "virtio-serial-pci", "-device", "virtserialport,chardev=test,name=test"]
+        command += ["-chardev", f"socket,id=test,path={self.directory}/shell.sock,server=on,wait=off"]
         command += ["-qmp", f"unix:{self.directory}/qmp.sock,server=on,wait=off"]
         command += ["-qtest", f"unix:{self.directory}/qtest.sock,server=on,wait=off", "-qtest-log", "none"]
         # Stopped until the button's line has its level: like a pull-up, it is there before power is.
@@ -184,6 +189,12 @@ class Machine:
         for digit in digits:
             self.qmp.key(f"kp_{digit}")
         self.qmp.key("kp_enter")
+
+    def unplug(self):
+        self.qmp.do("device_del", id="keypad")
+
+    def plug(self):
+        self.qmp.do("device_add", driver="usb-kbd", id="keypad")
 
     def power_off(self):
         """The machine's power button: the guest shuts down."""

@@ -96,6 +96,14 @@ def check_absences(card):
     check("there is no path of the machine that made the image", "copy:" not in card.root_file("/etc/apt/sources.list").decode())
 
 
+def check_clock(card):
+    names, settings = card.root_names(), card.root_file("/etc/chrony/chrony.conf").decode().splitlines()
+    check("chrony starts with the system", "/multi-user.target.wants/chrony.service" in names)
+    authenticated = [line for line in settings if line.startswith("server ") and {"nts", "trust", "prefer"} <= set(line.split())]
+    check("it prefers three servers with NTS", len(authenticated) == 3)
+    check("it keeps the time of the last start", "-s" in card.root_file("/etc/default/chrony").decode().split('"')[1].split())
+
+
 def main():
     image, scratch = map(pathlib.Path, sys.argv[1:])
     compressed, card = image.with_name(image.name + ".xz"), Card(image)
@@ -104,6 +112,7 @@ def main():
     check_block_map(image, compressed, scratch)
     check_packages(image, card)
     check_absences(card)
+    check_clock(card)
     return exit_code()
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A token server, a card and the board that it is in, and what a user and a portal do with them."""
 import base64
+import pathlib
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from machine import Machine, Timeout, wait
 from server import Server
 
 PIN = "13589"
+LOG = pathlib.Path(__file__).parents[2] / ".build/logs/test-image-console.log"
 
 
 class Scene:
@@ -100,7 +102,9 @@ def run(scene, body):
     except (Timeout, RuntimeError, subprocess.SubprocessError, OSError) as failure:
         print(f"  FAILED: {failure}", flush=True)
         if scene.machine:
-            print("the last lines of the board's console:")
+            LOG.parent.mkdir(parents=True, exist_ok=True)
+            LOG.write_text(scene.machine.text())
+            print(f"the last lines of the board's console, which is in {LOG}:")
             print("\n".join(scene.machine.text().splitlines()[-25:]))
         return 1
     finally:

@@ -18,7 +18,8 @@ class Server:
         self.program, self.directory = program, directory / "server"
         if not self.directory.exists():
             self.install()
-        self.log = open(directory / "server.log", "ab")
+        self.path_of_log = directory / "server.log"
+        self.log = open(self.path_of_log, "ab")
         self.process = subprocess.Popen(
             [program, "serve", "--directory", self.directory], stdout=subprocess.PIPE, stderr=self.log)
         if not self.process.stdout.readline().startswith(b"listening on "):
@@ -58,13 +59,13 @@ class Server:
     def activation(self):
         return json.loads(self.admin("activation-code", "alice", "--json"))["uri"]
 
-    def portal(self, path, **form):
-        request = urllib.request.Request(f"{self.address}/oauth/api/v4/{path}")
+    def portal(self, path, method=None, **form):
+        request = urllib.request.Request(f"{self.address}/oauth/api/v4/{path}", method=method)
         request.add_header("Authorization", f"Basic {self.credentials}")
         if form:
             request.data = urllib.parse.urlencode(form).encode()
         with urllib.request.urlopen(request, context=self.trust, timeout=20) as answer:
-            return json.load(answer)
+            return json.loads(answer.read() or "null")
 
     def devices(self):
         return self.portal("users/alice/devices")["devices"]
@@ -82,3 +83,10 @@ class Server:
 
     def is_authenticated(self, transaction):
         return self.portal(f"authenticate/transaction/{transaction}").get("is_authenticated")
+
+    def cancel(self, transaction):
+        self.portal(f"authenticate/transaction/{transaction}", method="DELETE")
+
+    def answers(self, transaction):
+        """How often the server took an approval of the request."""
+        return self.path_of_log.read_text().count(f"transaction {transaction}: authenticated")

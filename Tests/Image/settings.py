@@ -20,7 +20,7 @@ WIFI = 'wifi_name = "home of alice"\nwifi_password = "correct horse"\nwifi_count
 class Board:
     """The root directory of a board after one start with `text` on the SD card."""
 
-    def __init__(self, text, is_provisioned=False):
+    def __init__(self, text, is_provisioned=False, is_resetting=False):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             for name in ("boot/firmware", "etc/approval-token", "var/lib/approval-token", "state", "run", "commands",
@@ -30,6 +30,8 @@ class Board:
             (root / "etc/approval-token/config.toml").write_text('# board = "x"\nboard = "old"\nstate = "/s"\n')
             if is_provisioned:
                 (root / "var/lib/approval-token/vault.sqlite3").touch()
+            if is_resetting:
+                (root / "boot/firmware/approval-token.reset").touch()
             file = root / "boot/firmware/approval-token.toml"
             file.write_bytes(text if isinstance(text, bytes) else text.encode())
             for command in ("mount", "systemctl"):
@@ -42,6 +44,7 @@ class Board:
             self.log = read("boot/firmware/approval-token.log")
             self.configuration = read("etc/approval-token/config.toml")
             self.host, self.kernel_host = read("state/hostname").strip(), read("proc/sys/kernel/hostname")
+            self.server = read("etc/approval-token/activation-server")
             self.wifi, self.commands = read("etc/approval-token/wifi.conf"), read("commands.log")
             wifi = root / "etc/approval-token/wifi.conf"
             self.mode = wifi.stat().st_mode & 0o777 if wifi.exists() else None
@@ -77,6 +80,16 @@ def check_texts():
     check("a name can have letters that are not ASCII", "Büro".encode().hex() in board.wifi)
 
 
+def check_server():
+    board = Board('server = "https://auth.example.org:8443"\n')
+    check("the server of a typed code is taken", board.server == "https://auth.example.org:8443\n\n" and board.is_erased)
+    pin = "A" * 43 + "="
+    board = Board(f'server = "https://auth.example.org"\nserver_pin = "{pin}"\n')
+    check("and its pin", board.server == f"https://auth.example.org\n{pin}\n")
+    board = Board('server = "https://auth.example.org"\n', is_provisioned=True)
+    check("a board with a vault takes no server", board.server == "" and "set up already" in board.log)
+
+
 def check_refusals():
     for text, because in [
         ('borad = "raspberry-pi-4"\n', "line 1 is not"),
@@ -91,6 +104,10 @@ def check_refusals():
         (WIFI.replace("DE", "de"), "wifi_country is"),
         (WIFI.replace("home of alice", "x" * 33), "wifi_name has"),
         (WIFI.replace("home of alice", ""), "wifi_name has"),
+        ('server = "http://auth.example.org"\n', "server is https://"),
+        ('server = "https://auth.example.org/path"\n', "server is https://"),
+        ('server = "https://a"\nserver_pin = "x"\n', "server_pin is 44"),
+        (f'server_pin = "{"A" * 43}="\n', "server is https://"),
         ('host = "a"\0\n', "line 1 is not"),
         ('board = "raspberry-pi-4"'.encode("utf-16"), "line 1 is not"),
     ]:
@@ -105,10 +122,20 @@ def check_provisioned_board():
     check("it takes the Wi-Fi", 'psk="correct horse"' in board.wifi and board.host == "" and board.is_erased)
 
 
+def check_reset():
+    board = Board('board = "raspberry-pi-4"\n' + WIFI, is_provisioned=True, is_resetting=True)
+    check("before a factory reset nothing is taken", board.status == 0 and not board.is_erased and board.wifi == "" and
+          'board = "old"' in board.configuration and board.log == "")
+    board = Board('board = "raspberry-pi-4"\n', is_resetting=True)
+    check("a board without a vault has nothing to reset first", 'board = "raspberry-pi-4"' in board.configuration)
+
+
 if __name__ == "__main__":
     print("settings from the SD card")
     check_new_board()
     check_texts()
+    check_server()
     check_refusals()
     check_provisioned_board()
+    check_reset()
     sys.exit(exit_code())

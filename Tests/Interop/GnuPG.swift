@@ -84,8 +84,8 @@ final class GnuPG {
     let errors = home.appendingPathComponent("errors")
     try Data().write(to: errors)
     let output = Pipe()
-    process.executableURL = URL(fileURLWithPath: program)
-    process.arguments = arguments
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
+    process.arguments = ["120", program] + arguments
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = output
     process.standardError = try FileHandle(forWritingTo: errors)

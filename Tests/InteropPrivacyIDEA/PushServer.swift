@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
 import Foundation
 import ProgramHarness
 import Synchronization
@@ -54,13 +55,17 @@ final class PushServer: Sendable {
 
   deinit {
     try? orders.fileHandleForWriting.close()
-    process.waitUntilExit()
+    let deadline = ContinuousClock.now + .seconds(60)
+    while process.isRunning, ContinuousClock.now < deadline { usleep(10_000) }
+    if process.isRunning { process.terminate() }
     try? FileManager.default.removeItem(at: directory)
   }
 
   private func expect(_ word: String) throws {
-    let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+    let isThere = isReadable(output.fileHandleForReading.fileDescriptor, within: .seconds(120))
+    let line = isThere ? String(decoding: output.fileHandleForReading.availableData, as: UTF8.self) : ""
     guard line != "\(word)\n" else { return }
+    if !isThere { process.terminate() }
     process.waitUntilExit()
     throw PushServerError(
       description: "\(product) did not start: exit \(process.terminationStatus), 69 is PyPI out of reach")
@@ -193,7 +198,7 @@ final class PushServer: Sendable {
     _ path: String, method: String = "POST", form: [String: String]? = nil, json: [String: Any]? = nil
   ) throws -> [String: Any] {
     var arguments = [
-      "curl", "--silent", "--cacert", authority, "--request", method, "--header",
+      "curl", "--silent", "--max-time", "60", "--cacert", authority, "--request", method, "--header",
       "Authorization: \(token.withLock { $0 })",
     ]
     for (name, value) in form ?? [:] { arguments += ["--data-urlencode", "\(name)=\(value)"] }

@@ -20,12 +20,12 @@ struct CostTests {
     try await broker.publish(String(repeating: "x", count: 4096), to: "mailbox/1", "--repeat", "\(count)")
     let settings = ExitSettings(port: broker.port, authority: broker.authority)
     await #expect(processExitsWith: .success) { [settings = settings as ExitSettings, count = count as Int] in
-      let mailbox = Subscriber(at: settings.broker, topic: "mailbox/1", clientID: "token1", random: { 0 })
+      let mailbox = Subscriber(at: settings.broker, topics: ["mailbox/1"], clientID: "token1", random: { 0 })
       let arrived = Mutex(0)
       let early = Observed(0)
       let isDone = Observed(false)
       let listening = Task {
-        try await mailbox.run { _ in
+        try await mailbox.run { _, _ in
           let number = arrived.withLock { count in
             count += 1
             return count
@@ -40,6 +40,8 @@ struct CostTests {
       let late = try ThisProcess.peakMemory()
       #expect(late - early.value < 4 << 10, "kB")
       listening.cancel()
+      // The thread must not run while the process exits.
+      _ = await listening.result
     }
   }
 
@@ -49,14 +51,15 @@ struct CostTests {
     await #expect(processExitsWith: .success) { [settings = settings as ExitSettings] in
       let isUp = Observed(false)
       let mailbox = Subscriber(
-        at: settings.broker, topic: "mailbox/1", clientID: "token1", random: { 0 },
-        report: { report in isUp.change { $0 = report == .connected } })
+        at: settings.broker, topics: ["mailbox/1"], clientID: "token1", random: { 0 },
+        report: { report in isUp.change { $0 = report == .connected(topic: "mailbox/1") } })
       #expect(ThisProcess.threads(named: "mqtt").isEmpty)
-      let listening = Task { try await mailbox.run { _ in true } }
+      let listening = Task { try await mailbox.run { _, _ in true } }
       #expect(await isUp.first(within: patience) { $0 ? true : nil } == true)
       let thread = try #require(ThisProcess.threads(named: "mqtt").first)
       #expect(try await ThisProcess.sleeps(thread) { try await Task.sleep(for: .seconds(2)) })
       listening.cancel()
+      _ = await listening.result
     }
   }
 
@@ -69,12 +72,12 @@ struct CostTests {
       [settings = settings as ExitSettings, seed = seed as UInt64] in
       var state = seed
       let mailbox = Subscriber(
-        at: settings.broker, topic: "mailbox/1", clientID: "token1", presence: "presence/1", random: { 0 })
+        at: settings.broker, topics: ["mailbox/1"], clientID: "token1", presence: "presence/1", random: { 0 })
       let publisher = Publisher(at: settings.broker, clientID: "server", random: { 0 })
       var descriptors = 0
       for round in 0..<200 {
         publisher.post([UInt8(round)], to: "mailbox/1")
-        let tasks = [Task { try await mailbox.run { _ in true } }, Task { try await publisher.run() }]
+        let tasks = [Task { try await mailbox.run { _, _ in true } }, Task { try await publisher.run() }]
         // The first step of splitmix64: enough to distribute the moments over the set-up of a connection.
         state &+= 0x9E37_79B9_7F4A_7C15
         try await Task.sleep(for: .microseconds(Int64(state >> 33) % 40_000))

@@ -101,7 +101,10 @@ struct DeliveryTests {
 
   @Test(
     "A message that is too long is dropped without delaying others",
-    arguments: [(Broker.Version.v311, [Subscriber.Report.connected, .refused(bytes: 16_385)]), (.v5, [.connected])])
+    arguments: [
+      (.v311, [.connected(topic: "mailbox/1"), .refused(bytes: 16_385)]),
+      (.v5, [.connected(topic: "mailbox/1")]),
+    ] as [(Broker.Version, [Subscriber.Report])])
   func messageThatIsTooLongIsDroppedWithoutDelayingOthers(
     version: Broker.Version, reports: [Subscriber.Report]
   ) async throws {

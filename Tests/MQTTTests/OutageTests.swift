@@ -62,22 +62,24 @@ struct OutageTests {
     let settings = ExitSettings(port: broker.port, authority: broker.authority)
     await #expect(processExitsWith: .signal(SIGKILL)) { [settings = settings as ExitSettings] in
       let mailbox = Subscriber(
-        at: settings.broker, topic: "mailbox/1", clientID: "token1", presence: "presence/1", random: { 0 },
+        at: settings.broker, topics: ["mailbox/1"], clientID: "token1", presence: "presence/1", random: { 0 },
         report: { report in
-          guard report == .connected else { return }
+          guard case .connected = report else { return }
           // The calling thread has not sent "online" yet.
           Task {
             try await Task.sleep(for: .milliseconds(300))
             kill(getpid(), SIGKILL)
           }
         })
-      try await mailbox.run { _ in true }
+      try await mailbox.run { _, _ in true }
     }
     try await presence.output.line(with: "online")
     try await presence.output.line(with: "offline")
     // Retained: later subscribers receive it, too.
     let later = try await broker.follow("presence/1")
     try await later.output.line(with: "offline")
+    let pointer = try await broker.follow("mailbox/1/presence")
+    try await pointer.output.line(with: "presence/1")
   }
 
   @Test("Presence says online, and offline when the task is cancelled")

@@ -40,8 +40,8 @@ struct PublisherTests {
 
   @Test("A restart of the broker loses nothing") func restartOfTheBrokerLosesNothing() async throws {
     let broker = try await TestBroker()
-    let consumer = Consumer(of: broker.broker(), topic: "hints/1")
-    try await consumer.isConnected()
+    let consumer = Consumer(of: broker.broker(), topics: ["hints/1"])
+    try await consumer.isConnected(to: "hints/1")
     let publisher = Running(at: broker.broker())
     try await publisher.sees("a connection") { $0.contains(.connected) }
     publisher.post("before", to: "hints/1")
@@ -57,8 +57,8 @@ struct PublisherTests {
     async throws
   {
     let broker = try await TestBroker()
-    let consumer = Consumer(of: broker.broker(), topic: "hints/1")
-    try await consumer.isConnected()
+    let consumer = Consumer(of: broker.broker(), topics: ["hints/1"])
+    try await consumer.isConnected(to: "hints/1")
     let publisher = Running(at: broker.broker())
     publisher.post("nowhere", to: "hints/#")
     publisher.post("here", to: "hints/1")

@@ -71,10 +71,10 @@ struct TrustTests {
     let reached = Observed(Subscriber.Report?.none)
     let mailbox = Subscriber(
       at: broker.broker(host: row.host, trust: trust, password: row.password, version: row.version),
-      topic: row.topic, clientID: row.clientID, random: { 0 },
+      topics: [row.topic], clientID: row.clientID, random: { 0 },
       report: { report in reached.change { $0 = $0 ?? report } },
       sleep: { _ in throw CancellationError() })
-    let listening = Task { try await mailbox.run { _ in true } }
+    let listening = Task { try await mailbox.run { _, _ in true } }
     let first = await reached.first(within: patience) { $0 }
     listening.cancel()
     switch (first, row.expected) {

@@ -5,7 +5,7 @@ import Testing
 
 /// Requests of accounts that are locked at this token.
 @Suite(.timeLimit(.minutes(5))) struct BlockedRequestTests {
-  private static let locked = BlockedRequestInfo(lock: "locked by hand", contents: "push")
+  private static let locked = BlockedRequestInfo(lock: "locked by the user", contents: "push")
 
   @Test("The user is not asked until the account is unlocked") func userIsNotAskedUntilTheAccountIsUnlocked()
     async throws
@@ -54,7 +54,7 @@ import Testing
   @Test("A lock that is put on meanwhile leaves it pending", arguments: ["open", "seal"])
   func aLockThatIsPutOnMeanwhileLeavesItPending(step: String) async throws {
     let fixture = HandlerFixture()
-    fixture.server.fail(step, .locked("locked by hand"))
+    fixture.server.fail(step, .locked("locked by the user"))
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       if step == "seal" {
@@ -65,7 +65,7 @@ import Testing
       await fixture.panel.until(showing: .idle(pending: 0))
     }
     #expect(fixture.stateStore.audit.last?.kind == .refused)
-    #expect(fixture.stateStore.audit.last?.detail == "the account is locked by hand")
+    #expect(fixture.stateStore.audit.last?.detail == "the account is locked by the user")
     #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty && fixture.server.delivered.isEmpty)
     #expect(fixture.inbox.pending.all.map(\.transaction) == [HandlerFixture.transaction(1)])
     #expect(fixture.server.calls(of: "open") == 1 && fixture.server.calls(of: "ended") == 0)
@@ -76,7 +76,7 @@ import Testing
     let listener = RequestListener(
       to: fixture.server, inbox: fixture.inbox, stateStore: fixture.stateStore, in: fixture.environment)
     var (first, second) = (fixture.request(1, sentAt: 1000), fixture.request(2, sentAt: 2000))
-    first.blockedBy = BlockedRequestInfo(lock: "locked by hand", contents: "push, says \"hi\"")
+    first.blockedBy = BlockedRequestInfo(lock: "locked by the user", contents: "push, says \"hi\"")
     second.blockedBy = Self.locked
     fixture.server.set(list: [first])
     let running = Task { try await listener.run() }
@@ -91,7 +91,7 @@ import Testing
     #expect(fixture.stateStore.audit.map(\.kind) == [.opened, .opened])
     #expect(
       fixture.stateStore.audit.map(\.detail) == [
-        "account locked: push, says \"hi\"; it is locked by hand", "account locked: push; it is locked by hand",
+        "account locked: push, says \"hi\"; it is locked by the user", "account locked: push; it is locked by the user",
       ])
     #expect(fixture.events.all.contains(.audited(fixture.stateStore.audit[0])))
   }

@@ -26,7 +26,7 @@ import Testing
       await fixture.panel.until(showing: .idle(pending: 0))
     }
     #expect(fixture.panel.prompts == [.code(orEnterAlone: true)])
-    #expect(fixture.server.codes == [EnteredDigits(typing: "0042")] && fixture.server.pins.isEmpty)
+    #expect(fixture.server.data == [AuthenticatorData(EnteredDigits(typing: "0042"))] && fixture.server.pins.isEmpty)
     #expect(outcomes == ["approved, receipt receipt-1"])
     #expect(fixture.stateStore.audit.contains { $0.kind == .decided && $0.detail == "accept by code" })
     // The code says nothing about the PIN: its count is as the server reported it.
@@ -47,7 +47,7 @@ import Testing
       await fixture.panel.until(showing: .idle(pending: 0))
     }
     #expect(fixture.panel.prompts == [.code(orEnterAlone: true), .digits(count: 5)])
-    #expect(fixture.server.codes.isEmpty && fixture.server.pins.count == 1)
+    #expect(fixture.server.data.isEmpty && fixture.server.pins.count == 1)
     #expect(fixture.stateStore.audit.contains { $0.kind == .decided && $0.detail == "accept by PIN" })
     #expect(fixture.events.all.contains(.counted(AccountID("A"), FailureCounts(max: 3, previous: 0))))
   }
@@ -69,7 +69,7 @@ import Testing
       await fixture.panel.until(showing: .idle(pending: 0))
     }
     #expect(fixture.panel.prompts == [.code(orEnterAlone: true), .digits(count: 5), .digits(count: 5)])
-    #expect(fixture.server.codes.isEmpty && outcomes == ["approved, receipt receipt-1"])
+    #expect(fixture.server.data.isEmpty && outcomes == ["approved, receipt receipt-1"])
   }
 
   /// A server can refuse the right PIN, and send the same request with another method.
@@ -89,7 +89,7 @@ import Testing
       await fixture.panel.until(showing: .idle(pending: 0))
     }
     let pins = [Prompt](repeating: .digits(count: 5), count: hasFallback ? 2 : 1)
-    #expect(fixture.panel.prompts == pins && fixture.server.codes.isEmpty)
+    #expect(fixture.panel.prompts == pins && fixture.server.data.isEmpty)
     #expect(outcomes.count == 1 && outcomes[0].hasPrefix(hasFallback ? "approved" : "not approved"))
   }
 
@@ -126,7 +126,7 @@ import Testing
   @Test("A refused code is asked for again", arguments: ["deliver", "seal"])
   func refusedCode(step: String) async throws {
     ask()
-    let info = AuthenticatorFailure.Info(status: 4000, data: "unknown number")
+    let info = AuthenticatorInfo(status: 4000, data: "unknown number")
     fixture.server.fail(
       step,
       .authenticatorFailed(AuthenticatorFailure(number: 9027, reason: "custom failed", info: info, isRevoked: false)))

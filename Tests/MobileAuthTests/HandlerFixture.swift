@@ -17,14 +17,17 @@ final class HandlerFixture: Sendable {
   let events = RecordedEvents()
   let environment: TokenEnvironment
 
-  init(wallClockMilliseconds: Int64 = 1_790_000_000_000, canType: Bool = true) {
+  init(
+    wallClockMilliseconds: Int64 = 1_790_000_000_000, canType: Bool = true,
+    drivers: AuthenticatorDrivers = AuthenticatorDrivers()
+  ) {
     clock = ManualClock(wallClockMilliseconds: wallClockMilliseconds)
     panel = ScriptedPanel(canType: canType, clock: clock)
     environment = .test(clock, recordingIn: events)
     inbox = Inbox(in: environment)
     panelTasks = PanelTaskQueue(changes: inbox.changes)
     handler = Handler(
-      servers: [server, otherServer, thirdServer], inbox: inbox, panelTasks: panelTasks, panel: panel,
+      servers: [server, otherServer, thirdServer], inbox: inbox, panelTasks: panelTasks, drivers: drivers, panel: panel,
       stateStore: stateStore, mustEnroll: false, in: environment)
   }
 

@@ -64,7 +64,7 @@ import Testing
     let list = { (first: Int) -> [PendingMobileAuthRequest] in
       (first..<first + 200).map { number -> PendingMobileAuthRequest in
         var request = fixture.request(number)
-        request.blockedBy = BlockedRequestInfo(lock: "locked by hand", contents: "push")
+        request.blockedBy = BlockedRequestInfo(lock: "locked by the user", contents: "push")
         return request
       }
     }

@@ -127,7 +127,7 @@ import Testing
       fixture.announce(newer)
       fixture.clock.advance(by: .seconds(1))
       fixture.panel.perform(accept)
-      await HandlerFixture.turn { !outcomes(1).isEmpty }
+      await HandlerFixture.turn { !outcomes(1).isEmpty && !outcomes(2).isEmpty }
     }
     #expect(outcomes(1) == ["expired"])
     #expect(outcomes(2) == ["approved, receipt receipt-1"])

@@ -48,6 +48,25 @@ let binding = SecretBytes(copying: [UInt8](repeating: 0xD5, count: 32))
     #expect(bytes(unwrapped).lowercaseHex == answer.key)
   }
 
+  @Test("Encrypts other tokens with keys of the same PIN, one for each name") func companions() throws {
+    let (token, first, second) = (Random.secret(32), Random.secret(32), Random.secret(32))
+    let wrapped = try WrappedToken.wrap(token, under: pin("13579"), binding: binding, parameters: cheap)
+    let right = try wrapped.unwrapAll(with: pin("13579"), binding: binding)
+    #expect(same(right.token, token))
+    let one = try right.masked(first, named: "1")
+    let two = try right.masked(second, named: "2")
+    let again = try WrappedToken(encoded: wrapped.encoded).unwrapAll(with: pin("13579"), binding: binding)
+    #expect(same(try again.masked(one, named: "1"), first))
+    #expect(same(try again.masked(two, named: "2"), second))
+    // Neither another name nor a wrong PIN, nor the key of the PIN's own token.
+    #expect(!same(try again.masked(one, named: "2"), first))
+    let wrong = try wrapped.unwrapAll(with: pin("13570"), binding: binding)
+    #expect(!same(try wrong.masked(one, named: "1"), first))
+    let keys = [bytes(try right.masked(secret([UInt8](repeating: 0, count: 32)), named: "1"))]
+    #expect(!keys.contains(bytes(try wrapped.unwrap(with: pin("13579"), binding: binding))))
+    #expect(throws: CryptographyError.self) { try right.masked(secret([1]), named: "1") }
+  }
+
   @Test("Gives the token for the right PIN on the right device, otherwise 32 other bytes")
   func givesTheTokenForTheRightPINOnTheRightDeviceOtherwise32OtherBytes() throws {
     let token = Random.secret(32)

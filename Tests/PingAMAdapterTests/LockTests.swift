@@ -42,11 +42,11 @@ import Vault
     for _ in 1...2 {
       let server = try fixture.server()
       let pending = try #require(try await server.pendingRequests().first)
-      #expect(pending.blockedBy?.lock.contains("locked by hand with the policy deviceTampering") == true)
+      #expect(pending.blockedBy?.lock.contains("locked by the user with the policy deviceTampering") == true)
       #expect(pending.blockedBy?.contents.hasPrefix("push, sent at ") == true)
       #expect(pending.blockedBy?.contents.contains("says \"") == true)
       await #expect { try await server.open(pending) } throws: {
-        if case TokenServerError.locked(let how) = $0 { how.hasPrefix("locked by hand") } else { false }
+        if case TokenServerError.locked(let how) = $0 { how.hasPrefix("locked by the user") } else { false }
       }
     }
     try fixture.vault.put(try unlocked(locked), nil)
@@ -65,7 +65,7 @@ import Vault
     let response = try #require(
       request.answered(by: Gesture(gesture, held: .seconds(1)), after: .seconds(1), idempotencyKey: "key"))
     try fixture.vault.put(try locked(account), nil)
-    await #expect { try await server.seal(response) } throws: { "\($0)".contains("locked by hand") }
+    await #expect { try await server.seal(response) } throws: { "\($0)".contains("locked by the user") }
     #expect(fixture.am.verify(push) == .waiting)
     let waiting = try await server.pendingRequests()
     #expect(waiting.count == 1 && waiting.allSatisfy { $0.blockedBy != nil })
@@ -83,7 +83,7 @@ import Vault
       with: "biometricAvailable", isRequired: true, PolicyConditions(hasPIN: true, isTamperedWith: { false }))
     try fixture.vault.put(locked, nil)
     fixture.clock.advance(by: .seconds(30))
-    await #expect { try await sealed.value } throws: { "\($0)".contains("locked by hand") }
+    await #expect { try await sealed.value } throws: { "\($0)".contains("locked by the user") }
     #expect(fixture.am.verify(push) == .waiting)
   }
 

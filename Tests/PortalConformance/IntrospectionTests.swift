@@ -21,7 +21,8 @@ import Testing
   private func introspect(_ fields: String..., user: String? = nil) throws -> Curl.Reply {
     let form = fields.flatMap { ["--data-urlencode", $0] }
     let credentials = ["--user", user ?? "\(resourceServer.id):\(resourceServer.secret)"]
-    return try server.curl(credentials + form + [server.url + "/oauth/api/v2/token/introspect"])
+    let path = "/oauth/api/v2/token/introspect"
+    return try checked(server.curl(credentials + form + [server.url + path]), "POST", path)
   }
 
   @Test("A user token says who, how, and which key") func userToken() throws {

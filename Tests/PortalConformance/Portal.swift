@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import JSONSchema
 import ServerTestSupport
+import Testing
+
+private let description = Result { try OpenAPIDescription() }
+
+/// Requires that a response is as the OpenAPI description says.
+/// - Parameter path: as requested.
+@discardableResult
+func checked(_ reply: Curl.Reply, _ method: String, _ path: String) throws -> Curl.Reply {
+  let violations = try description.get().violations(in: reply.body, status: reply.status, of: method, path)
+  #expect(violations.isEmpty, "\(reply.text)")
+  return reply
+}
 
 /// A portal that uses curl.
 struct Portal {
@@ -16,11 +29,12 @@ struct Portal {
   var api: String { server.url + "/oauth/api/v4" }
 
   func get(_ path: String) throws -> Curl.Reply {
-    try server.curl("--user", "\(id):\(secret)", server.url + path)
+    try checked(server.curl("--user", "\(id):\(secret)", server.url + path), "GET", path)
   }
 
   func send(_ method: String, _ path: String, _ arguments: String...) throws -> Curl.Reply {
-    try server.curl(["--user", "\(id):\(secret)", "--request", method] + arguments + [server.url + path])
+    try checked(
+      server.curl(["--user", "\(id):\(secret)", "--request", method] + arguments + [server.url + path]), method, path)
   }
 
   /// `POST …/authenticate/user`; a nil value omits the field.
@@ -30,10 +44,10 @@ struct Portal {
     ]
     all.merge(fields) { $1 }
     let form = all.compactMap { name, value in value.map { "\(name)=\($0)" } }.sorted()
-    return try server.curl(
-      ["--user", "\(id):\(secret)"] + form.flatMap { ["--data-urlencode", $0] } + [
-        "\(server.url)/oauth/api/\(version)/authenticate/user"
-      ])
+    let path = "/oauth/api/\(version)/authenticate/user"
+    return try checked(
+      server.curl(
+        ["--user", "\(id):\(secret)"] + form.flatMap { ["--data-urlencode", $0] } + [server.url + path]), "POST", path)
   }
 
   /// Starts a transaction and returns its id.

@@ -28,6 +28,25 @@ import Testing
     #expect(reply.json["error_code"] as? Int == (status == 400 ? 1005 : nil))
   }
 
+  /// A control character takes six bytes in JSON.
+  @Test(
+    "A long secure message is accepted, delivered whole and verified",
+    arguments: [("é", 32_768, 200), ("é", 32_769, 400), ("\u{1}", 65_536, 200), ("😀", 16_384, 200)])
+  func aLongSecureMessage(character: String, length: Int, status: Int) throws {
+    let portal = try Portal(TokenServerProcess())
+    let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
+    let message = String(repeating: character, count: length)
+    let reply = try portal.start(["device_id": device.clientID, "secure_message": message])
+    #expect(reply.status == status)
+    guard status == 200 else {
+      #expect(reply.json["error_code"] as? Int == 1005)
+      return
+    }
+    let transaction = try #require(reply.json["transaction_id"] as? String)
+    #expect(try device.fetch(transaction).request.message == message)
+    #expect(try device.pending().map(\.transactionID) == [transaction])
+  }
+
   @Test(
     "Wrong parameters",
     arguments: [

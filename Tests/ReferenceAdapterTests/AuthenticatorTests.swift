@@ -18,7 +18,7 @@ import Testing
   private let http: RecordingHTTPTransport
   private let account = AccountID("A")
   private let token = SecretBytes(copying: Array(32..<64))
-  private let code = EnteredDigits(SecretBytes(copying: Array("4711".utf8)))
+  private let code = AuthenticatorData(SecretBytes(copying: Array("4711".utf8)))
 
   init() throws {
     server = try FakeServer()
@@ -28,9 +28,11 @@ import Testing
 
   /// The adapter over what is stored, as after a restart.
   private func adapter() throws -> ReferenceServerClient {
-    let board = ApprovalCapabilities(display: .none, keypad: true, button: true, led: .rgb, custom: ["number"])
-    let adapter = try server.reopened(http, capabilities: board)
+    let board = ApprovalCapabilities(display: .none, keypad: true, button: true, led: .rgb)
+    let adapter = try server.reopened(
+      http, capabilities: board, drivers: AuthenticatorDrivers([KeypadCodeDriver("number")]))
     adapter.hasAuthenticators.withLock { $0 = true }
+    adapter.announced.withLock { $0 = adapter.capabilities }
     return adapter
   }
 
@@ -53,10 +55,18 @@ import Testing
     try AccountCredentials(#require(server.registry.accounts().first)).authenticators
   }
 
+  private func register(_ adapter: ReferenceServerClient) async throws {
+    _ = try await adapter.register(adapter.use("number", of: account, for: .register), with: code, in: session)
+  }
+
+  private func logIn(_ adapter: ReferenceServerClient) async throws -> UserSession {
+    try await adapter.logIn(with: adapter.use("number", of: account, for: .authenticate), data: code)
+  }
+
   private func register() async throws {
     server.list(("number", .custom, false))
     server.acceptRegistration(of: token, activation: HTTPResponse(status: 204))
-    try await adapter().register("number", with: code, in: session)
+    try await register(adapter())
     server.list(("number", .custom, true))
   }
 
@@ -88,7 +98,7 @@ import Testing
   func interruptedActivation(state: AuthenticatorRegistrationStatus.State, isRegistered: Bool) async throws {
     server.list(("number", .custom, false))
     server.acceptRegistration(of: token, activation: refusal(.actionNotAllowed))
-    await #expect(throws: TokenServerError.self) { try await adapter().register("number", with: code, in: session) }
+    await #expect(throws: TokenServerError.self) { try await register(adapter()) }
     #expect(try stored().map(\.registration) == [FakeServer.registrationID])
     report(state)
     server.list(("number", .custom, state == .registered))
@@ -96,7 +106,7 @@ import Testing
     #expect(try stored().count == (state == .void ? 0 : 1))
     // An authenticator whose registration was not completed cannot log in.
     guard !isRegistered else { return }
-    await #expect(throws: TokenServerError.self) { _ = try await adapter().logIn(account, with: "number", code: code) }
+    await #expect(throws: TokenServerError.self) { _ = try await logIn(adapter()) }
   }
 
   @Test("An authenticator that the server has deregistered is forgotten") func deregisteredByServer() async throws {
@@ -130,7 +140,7 @@ import Testing
     try adapter.prefer("number", of: account)
     let status = isReachable ? 204 : 503
     server.on("\(FakeServer.authenticators)/number/deregistration") { _ in HTTPResponse(status: status) }
-    let task = Task { try await adapter.deregister("number", in: session) }
+    let task = Task { try await adapter.deregister("number", with: nil, in: session) }
     if !isReachable {
       for pause in ReferenceServerClient.pauses {
         await server.clock.untilAsleep()
@@ -142,6 +152,29 @@ import Testing
     #expect(entries.map(\.kind) == [.authenticatorPreferred, .authenticatorDeregistered])
     #expect(entries.map(\.detail) == ["number", isReachable ? "number" : "number, only on this token (9028)"])
     #expect(try stored().isEmpty)
+  }
+
+  /// Fails if a reader that is plugged in after the start can be used only after another start.
+  @Test("A driver that has become usable is announced before the list is read, once") func pluggedInLater() async throws
+  {
+    let driver = ScriptedDriver("reader")
+    driver.set(available: false)
+    let adapter = try server.reopened(
+      http, capabilities: ApprovalCapabilities(display: .none, keypad: true, button: true, led: .rgb),
+      drivers: AuthenticatorDrivers([KeypadCodeDriver("number"), driver]))
+    adapter.hasAuthenticators.withLock { $0 = true }
+    adapter.announced.withLock { $0 = adapter.capabilities }
+    server.list(("reader", .custom, false))
+    server.on("/validations", "{}")
+    #expect(try await adapter.authenticators(of: account).notRegistered.isEmpty)
+    driver.set(available: true)
+    for _ in 1...2 {
+      #expect(try await adapter.authenticators(of: account).notRegistered.map(\.identifier) == ["reader"])
+    }
+    let announced = try http.requests.filter { $0.url.hasSuffix("/validations") }.map {
+      try JSON.decode(ValidationRequest.self, from: $0.body).approvalCapabilities?.custom
+    }
+    #expect(announced == [["number", "reader"]])
   }
 
   @Test("Entries that no token can use are not listed") func strangeEntries() async throws {
@@ -185,7 +218,7 @@ import Testing
       isLogin(request) ? HTTPResponse(status: 500, body: body) : HTTPResponse(status: 200, body: device)
     }
     let thrown = await #expect(throws: TokenServerError.self) {
-      _ = try await adapter().logIn(account, with: "number", code: code)
+      _ = try await logIn(adapter())
     }
     guard case .authenticatorFailed(let failure) = thrown else {
       Issue.record("\(String(describing: thrown))")
@@ -210,7 +243,7 @@ import Testing
       return isLogin ? HTTPResponse(status: 400, body: body) : HTTPResponse(status: 200, body: device)
     }
     let thrown = await #expect(throws: TokenServerError.self) {
-      _ = try await adapter().logIn(account, with: "number", code: code)
+      _ = try await logIn(adapter())
     }
     guard case .authenticatorFailed(let failure) = thrown else {
       Issue.record("\(String(describing: thrown))")
@@ -218,7 +251,8 @@ import Testing
     }
     #expect(
       failure.number == 9027 && failure.isRevoked == isRevoked && failure.info?.status == (isRevoked ? 5000 : 4000))
-    #expect(failure.info?.data.contains("\u{1B}") == false)
+    // For programs as it is; sanitized where it is shown.
+    #expect(failure.info?.data == "no\u{1B}[31m" && !failure.description.contains("\u{1B}"))
     #expect(try stored().isEmpty == isRevoked)
   }
 }

@@ -139,6 +139,25 @@ import Testing
     await #expect(throws: fault) { try await client.call(.get, "/x") }
   }
 
+  /// Fails if the data is shortened as a text for display is: its meaning is the script's.
+  @Test("The result of a script reaches programs whole, and its failure says whether the request has ended")
+  func scriptResult() async throws {
+    let client = server.client(server.makeHTTPTransport())
+    let data = String(repeating: "{\"a\":1}\n", count: 512)
+    #expect(data.utf8.count == 4096)
+    for state in [RequestState.failed, nil] {
+      var problem = Problem(.customFailed, issuer: "https://h", detail: "d", state: state)
+      problem.customInfo = CustomInfo(status: 5000, data: data)
+      server.on("/x", status: 422, String(decoding: JSON.encode(problem), as: UTF8.self))
+      let failure = AuthenticatorFailure(
+        number: 9027, reason: "d", info: AuthenticatorInfo(status: 5000, data: data), isRevoked: false,
+        endsRequest: state != nil)
+      await #expect(throws: TokenServerError.authenticatorFailed(failure)) { try await client.call(.get, "/x") }
+      #expect(!failure.description.contains("\n") && failure.description.count < 300)
+    }
+    #expect(AuthenticatorInfo(CustomInfo(status: 2000, data: data + "more")).data.unicodeScalars.count == 4096)
+  }
+
   @Test(
     "What is not the servers own word decides nothing",
     arguments: [

@@ -12,16 +12,19 @@ import Testing
 /// The certificate pins that an enrollment uses at a server that is known with pins.
 @Suite(.timeLimit(.minutes(5))) struct EnrollmentPinTests {
   /// The pins of the connection of an enrollment whose URI has `pins`. The fake server implements no enrollment.
-  private func pinsUsed(uri pins: [String], dropping: Bool = false) async throws -> (used: [String], stored: [String]) {
+  /// - Parameter isKnown: whether the server is known, with other pins.
+  private func pinsUsed(
+    uri pins: [String], dropping: Bool = false, isKnown: Bool = true
+  ) async throws -> (used: [String], stored: [String]) {
+    let server = try FakeServer()
     let registry = ApprovalTestKit.MemoryRegistry()
-    let server = try FakeServer(registry: registry)
     let http = server.makeHTTPTransport()
     _ = try server.adapter(http)
-    var record = try registry.servers()[0]
+    var record = try server.registry.servers()[0]
     record.secrets = try DeviceCredentials(
       deviceKey: P256PrivateKey(), clientID: FakeServer.clientID, pins: ["the right one"]
     ).encoded()
-    try registry.put(record)
+    if isKnown { try registry.put(record) }
     let used = Mutex<[String]>([])
     let enrollment = Enrollment(registry: registry, in: server.environment, pinPrompter: nil, progress: { _ in }) {
       trust in
@@ -46,6 +49,12 @@ import Testing
   @Test("An enrollment that failed changes no stored pin", arguments: [[], ["another"]], [true, false])
   func failureChangesNothing(pins: [String], isDropping: Bool) async throws {
     #expect(try await pinsUsed(uri: pins, dropping: isDropping).stored == ["the right one"])
+  }
+
+  /// Fails if the pins of a URI are stored before its server is reached: they applied to all later enrollments there.
+  @Test("An enrollment that did not reach its server leaves no pin") func unreachedServer() async throws {
+    let pins = try await pinsUsed(uri: ["from a forged URI"], isKnown: false)
+    #expect(pins.used == ["from a forged URI"] && pins.stored.isEmpty)
   }
 
   @Test("Only dropping removes pins, and a new pin replaces them") func droppingAndReplacing() async throws {

@@ -19,10 +19,10 @@ extension FakeServer {
     on(Self.authenticators) { _ in HTTPResponse(status: 200, body: body) }
   }
 
-  /// Answers a registration of "number" with the token, and its activation with this response.
-  func acceptRegistration(of token: SecretBytes, activation: HTTPResponse) {
+  /// Answers a registration with the token, and its activation with this response.
+  func acceptRegistration(of token: SecretBytes, as id: String = "number", activation: HTTPResponse) {
     let signer = server
-    on("\(Self.authenticators)/number/registrations") { request in
+    on("\(Self.authenticators)/\(id)/registrations") { request in
       guard let order = try? JSON.decode(AuthenticatorRegistrationRequest.self, from: request.body),
         let certificate = try? OpenPGPCertificate(parsing: bytes(base64: order.ephemeralCertificate) ?? []),
         let sealed = try? signer.seal(token.withExposedSecret { Array($0) }, to: certificate)
@@ -32,6 +32,6 @@ extension FakeServer {
         serverCertificate: signer.certificate.bytes.base64, expiresInMs: 600_000, customInfo: nil)
       return HTTPResponse(status: 201, body: JSON.encode(body))
     }
-    on("\(Self.authenticators)/number/registrations/\(Self.registrationID)/activation") { _ in activation }
+    on("\(Self.authenticators)/\(id)/registrations/\(Self.registrationID)/activation") { _ in activation }
   }
 }

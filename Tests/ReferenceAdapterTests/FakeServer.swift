@@ -6,6 +6,7 @@ import MobileAuth
 import OpenPGP
 import ReferenceProtocol
 import Secrets
+import ServerBackends
 import Synchronization
 
 @testable import ReferenceAdapter
@@ -117,11 +118,12 @@ final class FakeServer: Sendable {
   /// A new adapter over the registry's current contents, as after a restart.
   func reopened(
     _ http: RecordingHTTPTransport, pinBinding: SecretBytes = FakeServer.pinBinding,
-    capabilities: ApprovalCapabilities? = nil
+    capabilities: ApprovalCapabilities? = nil, drivers: AuthenticatorDrivers = AuthenticatorDrivers(),
+    unlocked: UnlockedTokens = UnlockedTokens()
   ) throws -> ReferenceServerClient {
     try ReferenceServerClient(
       registry.servers()[0], accounts: registry.accounts(), registry: registry, pinBinding: pinBinding,
-      http: http, in: environment, capabilities: capabilities)
+      http: http, in: environment, capabilities: capabilities, drivers: drivers, unlocked: unlocked)
   }
 
   static let transaction = "00000000-0000-4000-8000-000000000001"

@@ -28,9 +28,9 @@ import Vault
     // A fifth of the PINs, with those that were used. The vault's test of the same attack tries all.
     let pins = OfflineAttack.fiveDigits.filter { $0.hasSuffix("9") || $0.hasSuffix("0") }
     let attack = await OfflineAttack(on: life.loot, pins: pins)
-    // The first PIN, two changes, and another key derivation. Some byte sequences of OpenPGP keys look like tokens,
-    // too.
-    #expect(attack.blobCount >= 4)
+    // The first PIN, two changes, and another key derivation; two fingerprints with each of these. Some byte sequences
+    // of OpenPGP keys look like tokens, too.
+    #expect(attack.blobCount >= 12)
     for (token, pin) in life.tokens { #expect(attack.unwraps(token, with: pin)) }
     #expect(await attack.signs().isEmpty)
   }
@@ -53,8 +53,17 @@ import Vault
     #expect(await attack.signs().contains { $0.pins.contains("24680") })
   }
 
+  /// The stored token of a fingerprint is encrypted with the PIN, by another key.
+  @Test("The PIN's token as a fingerprint's would tell the PIN") func fingerprintWithThePINsToken() async throws {
+    let life = try await Life(sharingTokenWithFinger: true)
+    let pins = OfflineAttack.fiveDigits.filter { $0.hasSuffix("79") || $0.hasSuffix("80") }
+    let attack = await OfflineAttack(on: life.loot, pins: pins)
+    #expect(await attack.signs().contains { $0.pins.contains("24680") })
+  }
+
   /// Enrolls, types the PIN correctly and wrongly, changes it twice, and changes the key derivation, which is a PIN
-  /// change as well. After the first change an authenticator is registered.
+  /// change as well. After the first change an authenticator is registered, and a fingerprint; after the last one, a
+  /// fingerprint again.
   private struct Life {
     private(set) var loot: Loot
     private(set) var tokens: [([UInt8], String)] = []
@@ -62,7 +71,10 @@ import Vault
     /// - Parameters:
     ///   - reusingToken: whether all PINs protect one refresh token.
     ///   - sharingToken: whether the authenticator has the PIN's refresh token.
-    init(reusingToken: Bool = false, sharingToken: Bool = false) async throws {
+    ///   - sharingTokenWithFinger: whether the fingerprint has it.
+    init(
+      reusingToken: Bool = false, sharingToken: Bool = false, sharingTokenWithFinger: Bool = false
+    ) async throws {
       loot = Loot(binding: [])
       let directory = "/tmp/oracle-\(UInt32.random(in: .min ... .max))"
       try FileManager.default.createDirectory(
@@ -79,6 +91,7 @@ import Vault
       tokens.append((token, "13579"))
       _ = try server.adapter(http, pin: AccountPIN(first))
       var former = "13579"
+      var companions: [(name: String, wrapped: [UInt8])] = []
       for (next, parameters) in [
         ("24680", OfflineOracleTests.cheap), ("86420", OfflineOracleTests.cheap), ("86420", OfflineOracleTests.dearer),
       ] {
@@ -97,9 +110,39 @@ import Vault
         if former == "13579" {
           try await register(sharingToken ? token : Random.bytes(32), at: server, http, card)
         }
+        if former == "13579" || parameters == OfflineOracleTests.dearer {
+          let fingerToken = sharingTokenWithFinger ? token : Random.bytes(32)
+          companions.append(try await registerFinger(fingerToken, next, at: server, http, card))
+          tokens.append((fingerToken, next))
+        }
         former = next
       }
       loot = card.loot()
+      for companion in companions { loot.add(companion: companion.name, companion.wrapped) }
+    }
+
+    /// Registers a fingerprint with this refresh token.
+    private func registerFinger(
+      _ token: [UInt8], _ pin: String, at server: FakeServer, _ http: RecordingHTTPTransport, _ card: WatchedStorage
+    ) async throws -> (name: String, wrapped: [UInt8]) {
+      server.list(("finger", .biometric, false))
+      server.acceptRegistration(
+        of: SecretBytes(copying: token), as: "finger", activation: HTTPResponse(status: 204))
+      let board = ApprovalCapabilities(display: .none, keypad: true, button: true, led: .rgb)
+      let adapter = try server.reopened(
+        http, pinBinding: card.vault.pinBinding, capabilities: board,
+        drivers: AuthenticatorDrivers([ScriptedDriver("finger", kind: .biometric)]))
+      adapter.announced.withLock { $0 = adapter.capabilities }
+      adapter.hasAuthenticators.withLock { $0 = true }
+      let session = UserSession(
+        account: AccountID("A"), until: server.clock.now + .seconds(60), accessToken: "U")
+      try await adapter.registerBiometric(
+        adapter.use("finger", of: AccountID("A"), for: .register),
+        with: AuthenticatorData(SecretBytes(copying: []), registration: Random.bytes(3000)),
+        typing: OfflineOracleTests.pin(pin), in: session)
+      server.on("\(FakeServer.authenticators)/finger/deregistration", status: 204, "")
+      let stored = try #require(adapter.account(AccountID("A")).registered("finger"))
+      return (try #require(stored.wrapName), stored.token.withExposedSecret { Array($0) })
     }
 
     /// Registers an authenticator with this refresh token.
@@ -108,13 +151,17 @@ import Vault
     ) async throws {
       server.list(("number", .custom, false))
       server.acceptRegistration(of: SecretBytes(copying: token), activation: HTTPResponse(status: 204))
-      let board = ApprovalCapabilities(display: .none, keypad: true, button: true, led: .rgb, custom: ["number"])
-      let adapter = try server.reopened(http, pinBinding: card.vault.pinBinding, capabilities: board)
+      let board = ApprovalCapabilities(display: .none, keypad: true, button: true, led: .rgb)
+      let adapter = try server.reopened(
+        http, pinBinding: card.vault.pinBinding, capabilities: board,
+        drivers: AuthenticatorDrivers([KeypadCodeDriver("number")]))
+      adapter.announced.withLock { $0 = adapter.capabilities }
       adapter.hasAuthenticators.withLock { $0 = true }
       let session = UserSession(
         account: AccountID("A"), until: server.clock.now + .seconds(60), accessToken: "U")
-      try await adapter.register(
-        "number", with: EnteredDigits(SecretBytes(copying: Array("4711".utf8))), in: session)
+      _ = try await adapter.register(
+        adapter.use("number", of: AccountID("A"), for: .register),
+        with: AuthenticatorData(SecretBytes(copying: Array("4711".utf8))), in: session)
       server.list(("number", .custom, true))
     }
   }

@@ -5,6 +5,7 @@ import HTTP
 import OpenPGP
 import ReferenceProtocol
 import Secrets
+import Synchronization
 import Testing
 
 @testable import MobileAuth
@@ -92,9 +93,10 @@ import Testing
     let adapter = try adapter()
     func sealed(
       _ signer: OpenPGPKey, profile: String = "PROFIL", client: String = FakeServer.clientID,
-      scope: RevocationNotice.Scope = .user
+      scope: RevocationNotice.Scope = .user, layer: RevocationNotice.Layer? = nil
     ) throws -> String {
-      let notice = RevocationNotice(iss: FakeServer.url, clientID: client, profileID: profile, scope: scope)
+      let notice = RevocationNotice(
+        iss: FakeServer.url, clientID: client, profileID: profile, scope: scope, layer: layer)
       return try signer.seal(JSON.encode(notice), to: server.token.certificate).base64
     }
     let stranger = try OpenPGPKey.generate(userID: "proxy")
@@ -112,5 +114,12 @@ import Testing
     #expect(proven(worthless).isEmpty)
     #expect(proven(worthless + [try sealed(server.server)]) == [.keys("PROFIL"), .profile("PROFIL")])
     #expect(proven([try sealed(server.server, scope: .device)]) == [.device, .keys("PROFIL"), .profile("PROFIL")])
+    // The keys stay only if the server says that they do.
+    for (layer, isKept) in [(.push, true), (.mobileAuth, false), (nil, false)] as [(RevocationNotice.Layer?, Bool)] {
+      #expect(proven([try sealed(server.server, scope: .keys, layer: layer)]) == [.keys("PROFIL")])
+      #expect(adapter.withoutPush.withLock { $0 } == (isKept ? ["PROFIL"] : []))
+      #expect(proven([try sealed(stranger, scope: .keys, layer: .push)]).isEmpty)
+      #expect(adapter.withoutPush.withLock { $0 } == (isKept ? ["PROFIL"] : []))
+    }
   }
 }

@@ -29,7 +29,8 @@ import Testing
   /// Fails if a server that requires a display sends nothing to a token that has one.
   @Test("A display is announced to the server", arguments: [false, true]) func display(hasDisplay: Bool) {
     let board = BoardCapabilities(hasKeypad: true, hasColorLED: false, hasDisplay: hasDisplay)
-    let announced = ApprovalCapabilities(display: hasDisplay ? .text : .none, keypad: true, button: true, led: .mono)
+    var announced = ApprovalCapabilities(display: hasDisplay ? .text : .none, keypad: true, button: true, led: .mono)
+    announced.readBack = true
     #expect(ApprovalCapabilities(board) == announced)
   }
 
@@ -54,6 +55,13 @@ import Testing
     #expect(short.message == nil && short.digest == SHA256.hash(Array("p".utf8)).lowercaseHex)
     let none = try #require(try await open(message: nil, pushMessage: nil, listed: nil).contents.texts)
     #expect(none.message == nil && none.pushMessage == nil && none.digest == nil)
+  }
+
+  /// As long as a portal may write it, where each byte takes six in JSON.
+  @Test("The longest message is opened") func longest() async throws {
+    let message = String(repeating: "\u{1}", count: 65_535) + "x"
+    let texts = try #require(try await open(message: message).contents.texts)
+    #expect(texts.message == "x" && texts.digest == SHA256.hash(Array(message.utf8)).lowercaseHex)
   }
 
   /// Fails if the text of the list, which a proxy can change, is shown beside a genuine request.

@@ -54,6 +54,52 @@ import Testing
     #expect(try !claim.isProved(by: pin, key.publicKey))
   }
 
+  /// Fails if a signature for one use counts for another one, or if a script could not compute the challenge.
+  @Test("A challenge is of one use only") func challenge() {
+    var challenge = AuthenticatorChallenge(
+      for: .push, issuer: "https://h", clientID: "C", profileID: "P", authenticator: "badge", nonce: "n")
+    challenge.transactionID = "t"
+    challenge.decision = "accept"
+    challenge.requestSHA256 = "r"
+    challenge.messageSHA256 = AuthenticatorChallenge.digest(ofMessage: nil)
+    #expect(challenge.messageSHA256 == "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU")
+    let text = """
+      approval-token/authenticator/v1
+      push
+      https://h
+      C
+      P
+      badge
+      n
+      t
+      accept
+      r
+      47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU
+      """
+    #expect(challenge.digest == SHA256.hash(Array(text.utf8)))
+    let changes: [(inout AuthenticatorChallenge) -> Void] = [
+      { $0.purpose = .login }, { $0.issuer = "https://g" }, { $0.clientID = "D" }, { $0.profileID = "Q" },
+      { $0.authenticator = "key" }, { $0.nonce = "m" }, { $0.transactionID = "u" }, { $0.decision = "deny" },
+      { $0.requestSHA256 = "s" }, { $0.messageSHA256 = AuthenticatorChallenge.digest(ofMessage: "pay") },
+    ]
+    let others = changes.map { change in
+      var other = challenge
+      change(&other)
+      return other.digest
+    }
+    #expect(Set(others + [challenge.digest]).count == changes.count + 1)
+  }
+
+  @Test(
+    "The host of an issuer has no scheme, port or path",
+    arguments: [
+      ("https://auth.example.org", "auth.example.org"), ("https://auth.example.org:8443", "auth.example.org"),
+      ("https://h:1/p:2", "h"), ("https://[::1]:8443", "[::1]"), ("", ""), ("https", ""), ("https://", ""),
+    ])
+  func host(issuer: String, host: String) {
+    #expect(AuthenticatorChallenge.host(ofIssuer: issuer) == host)
+  }
+
   @Test("An assertion names its authenticator and the hash of its data") func assertion() throws {
     let key = try key("badge")
     let text = try key.assertion(

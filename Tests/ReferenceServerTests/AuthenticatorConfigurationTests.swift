@@ -8,6 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct AuthenticatorConfigurationTests {
   private static let switches = "[application]\npin = true\nbiometric = true\ncustom_authenticators = true\n"
   private static let finger = "[[authenticator]]\nid = \"finger\"\nname = \"F\"\nkind = \"biometric\"\n"
+  private static let key = "[[authenticator]]\nid = \"key\"\nname = \"K\"\nkind = \"custom\"\n"
   private static let badge = """
     [[authenticator]]
     id = "badge"
@@ -33,6 +34,20 @@ import Testing
     #expect(configuration.offered("finger", kind: .custom) == nil && configuration.offered("x", kind: .custom) == nil)
   }
 
+  @Test("Alternatives can be of both kinds") func alternatives() throws {
+    let text = Self.switches + Self.finger + Self.badge + Self.key + "signature = \"badge\"\n"
+    let type = Self.type("push_with_fingerprint", "alternatives = [\"key\", \"badge\"]")
+    let parsed = try #require(try ConfigurationFile.parse(text + type).types.first)
+    #expect(parsed.authenticator == "finger" && parsed.alternatives == ["key", "badge"])
+  }
+
+  @Test("A built-in verifier needs no scripts", arguments: ServerConfiguration.Authenticator.SignatureScheme.allCases)
+  func builtIn(scheme: ServerConfiguration.Authenticator.SignatureScheme) throws {
+    let text = Self.switches + Self.key + "signature = \"\(scheme.rawValue)\"\nmax_failures = 7\n"
+    let key = try #require(try ConfigurationFile.parse(text).authenticator("key"))
+    #expect(key.signature == scheme && key.maxFailures == 7 && key.scripts.isEmpty)
+  }
+
   @Test("Defaults: the only authenticator of the kind, and the PIN as the fallback") func defaults() throws {
     let text = Self.switches + Self.finger + Self.badge + Self.type("push_with_fingerprint")
     let configuration = try ConfigurationFile.parse(text)
@@ -42,6 +57,8 @@ import Testing
     let off = try ConfigurationFile.parse("[application]\npin = true\n" + Self.finger + Self.badge)
     #expect(off.offered("finger", kind: .biometric) == nil && off.offered("badge", kind: .custom) == nil)
     #expect(try ConfigurationFile.parse(Self.type("push", "requires_display = true")).types[0].requiresDisplay)
+    #expect(try ConfigurationFile.parse(Self.type("push", "read_back = \"digits\"")).types[0].readsBack)
+    #expect(try !ConfigurationFile.parse(Self.type("push")).types[0].readsBack)
   }
 
   static let refusals: [([String], String)] = [
@@ -53,6 +70,10 @@ import Testing
     ([switches, "[[authenticator]]\nid = \"a\"\nname = \"x\"\nkind = \"pin\""], "the kind is"),
     ([switches, "[[authenticator]]\nid = \"a\"\nname = \"x\"\nkind = \"custom\""], "\"scripts\" must be"),
     ([switches, finger, "scripts = \"x\""], "are for kind = \"custom\""),
+    ([switches, finger, "signature = \"badge\""], "are for kind = \"custom\""),
+    ([switches, key, "signature = \"rsa\""], "is \"security_key\" or \"badge\""),
+    ([switches, key, "signature = \"badge\"\nscripts = \"x\""], "are not for an authenticator with"),
+    ([switches, key, "signature = \"badge\"\ntime_limit_seconds = 1"], "are not for an authenticator with"),
     ([switches, badge, "time_limit_seconds = 61"], "time_limit_seconds\" is 61"),
     ([switches, badge, "max_failures = 0"], "max_failures\" is 0"),
     ([switches, badge, "user = \"-x y\""], "not a user name"),
@@ -64,6 +85,14 @@ import Testing
     ([switches, finger, badge, type("push_with_fingerprint", "authenticator = \"badge\"")], "kind \"biometric\""),
     ([switches, finger, type("push_with_fingerprint", "fallback = \"sms\"")], "the fallback is"),
     ([type("push", "fallback = \"none\"")], "are for methods with an authenticator"),
+    ([type("push", "alternatives = [\"finger\"]")], "are for methods with an authenticator"),
+    ([switches, finger, type("push_with_fingerprint", "alternatives = [\"finger\"]")], "must be ids of other"),
+    ([switches, finger, type("push_with_fingerprint", "alternatives = [\"x\"]")], "must be ids of other"),
+    (
+      ["[application]\npin = true\nbiometric = true\n", finger, badge]
+        + [type("push_with_fingerprint", "alternatives = [\"badge\"]")], "must be ids of other"
+    ),
+    ([type("push", "read_back = \"words\"")], "\"read_back\" can only be \"digits\""),
     ([type("otp")], "this version offers the methods"),
   ]
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import Cryptography
 import Foundation
 import GRDB
+import OpenPGP
 import ReferenceProtocol
 import Secrets
 import ServerTestSupport
@@ -47,8 +49,9 @@ struct AuthenticatorFixture {
     method = "push_with_custom_authenticator"
     """
 
-  init() throws {
-    let ready = try ReadyServer(configuration: Self.configuration, withPIN: true)
+  /// - Parameter types: more of the configuration.
+  init(_ types: String = "") throws {
+    let ready = try ReadyServer(configuration: Self.configuration + types, withPIN: true)
     pin = PINFixture(ready)
     device = ready.device
     scripts = try TestScripts(in: ready.server.directory + "/authenticators/badge")
@@ -59,6 +62,20 @@ struct AuthenticatorFixture {
 
   func entry(_ id: String) throws -> AuthenticatorEntry? {
     try device.authenticators().first { $0.identifier == id }
+  }
+
+  static let badge = Array("badge 7".utf8)
+
+  func beginBadge(key: String = Random.uuid()) throws -> Curl.Reply {
+    let ephemeral = try OpenPGPKey.generate(userID: "ephemeral")
+    var body = try device.registrationBody("badge", data: Self.badge, ephemeral: ephemeral)
+    body.assertion = nil
+    return try device.beginRegistration("badge", body, key: key)
+  }
+
+  func registerBadge() throws -> SecretBytes {
+    try scripts.answer(status: 2000, data: "welcome", registrationData: "card 7")
+    return try device.registerAuthenticator("badge", data: Self.badge)
   }
 
   func count(_ table: String) throws -> Int {

@@ -6,14 +6,12 @@ import Glibc
 import Logging
 import NIOPosix
 import NIOSSL
-import ReferenceProtocol
 import ServerTestSupport
 import Synchronization
 import Testing
 
 @testable import ReferenceServer
 @testable import TokenServerCore
-@testable import TokenServerHTTP
 @testable import TokenServerStore
 
 /// A portal's listening socket. It accepts connections and responds only if configured to.
@@ -23,11 +21,11 @@ private final class CallbackListener: Sendable {
   private let accepted = Atomic(0)
   private let answered = Atomic(0)
 
-  init(answering: Bool) throws {
+  init(answering: Bool, address text: String = "127.0.0.1") throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
-    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
+    inet_pton(AF_INET, text, &address.sin_addr)
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     withUnsafeMutablePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -76,24 +74,30 @@ private final class CallbackListener: Sendable {
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
   }
 
-  @Test("A portal that does not respond delays only its own callbacks")
-  func oneSlowPortal() async throws {
+  /// Lets a worker deliver 1000 callbacks to a portal that does not respond, and then one to another portal.
+  /// - Parameters:
+  ///   - owner: whose callbacks the slow ones are; the other one is of "good".
+  ///   - url: the address of a callback with this number at the slow portal's port.
+  private func goodAfterSlow(
+    of owner: String, allowing ranges: [String], _ url: @escaping @Sendable (_ number: Int, _ port: Int) -> String
+  ) async throws {
     let temporary = try TemporaryStore()
-    let (slow, good) = (try CallbackListener(answering: false), try CallbackListener(answering: true))
+    let slow = try CallbackListener(answering: false, address: "0.0.0.0")
+    let good = try CallbackListener(answering: true)
     defer {
       slow.end()
       good.end()
     }
-    let (slowURL, goodURL) = ("http://127.0.0.1:\(slow.port)/", "http://127.0.0.1:\(good.port)/")
+    let goodURL = "http://127.0.0.1:\(good.port)/"
     try await temporary.store.write { database in
-      for number in 0..<1000 { try database.insertCallback("slow \(number)", url: slowURL, dueAt: Timestamp(1)) }
-      try database.insertCallback("good", url: goodURL, dueAt: Timestamp(2))
+      for number in 0..<1000 {
+        try database.insertCallback("slow \(number)", url: url(number, slow.port), of: owner, dueAt: Timestamp(1))
+      }
+      try database.insertCallback("good", url: goodURL, of: "good", dueAt: Timestamp(2))
     }
     let worker = CallbackWorker(
-      store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { Timestamp(1000) },
-      jitter: { 0 },
-      wakeUp: AsyncSignal(),
-      log: quiet)
+      store: temporary.store, delivery: delivery(allowing: ranges), clock: ServerClock { Timestamp(1000) },
+      jitter: { 0 }, wakeUp: AsyncSignal(), log: quiet)
     let running = Task { try await worker.run() }
     let deadline = ContinuousClock.now + .seconds(60)
     while good.count == 0, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
@@ -108,13 +112,25 @@ private final class CallbackListener: Sendable {
     _ = await running.result
   }
 
+  @Test("A portal that does not respond delays only its own callbacks")
+  func oneSlowPortal() async throws {
+    try await goodAfterSlow(of: "good", allowing: ["127.0.0.1"]) { _, port in "http://127.0.0.1:\(port)/" }
+  }
+
+  /// Fails if only the names are counted: each of these has one callback.
+  @Test("A portal with many slow names delays only its own callbacks") func manySlowNames() async throws {
+    try await goodAfterSlow(of: "slow", allowing: ["127.0.0.0/8"]) { number, port in
+      "http://127.1.\(number / 250).\(number % 250 + 1):\(port)/"
+    }
+  }
+
   /// Fails if the worker draws its own jitter.
   @Test("A failed callback is due after the backoff with the given jitter") func jitter() async throws {
     let temporary = try TemporaryStore()
     let gone = try CallbackListener(answering: true)
     gone.end()
     try await temporary.store.write {
-      try $0.insertCallback("gone", url: "http://127.0.0.1:\(gone.port)/", dueAt: Timestamp(1))
+      try $0.insertCallback("gone", url: "http://127.0.0.1:\(gone.port)/", of: "portal", dueAt: Timestamp(1))
     }
     let worker = CallbackWorker(
       store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { Timestamp(1000) },
@@ -140,7 +156,7 @@ private final class CallbackListener: Sendable {
     let url = "http://127.0.0.1:\(portal.port)/"
     let count = 300
     try await temporary.store.write { database in
-      for number in 0..<count { try database.insertCallback("\(number)", url: url, dueAt: Timestamp(1)) }
+      for number in 0..<count { try database.insertCallback("\(number)", url: url, of: "portal", dueAt: Timestamp(1)) }
     }
     let worker = CallbackWorker(
       store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { Timestamp(1000) },
@@ -168,7 +184,7 @@ private final class CallbackListener: Sendable {
     defer { portal.end() }
     let temporary = try TemporaryStore()
     try await temporary.store.write {
-      try $0.insertCallback("t", url: "http://localhost:\(portal.port)/", dueAt: Timestamp(1))
+      try $0.insertCallback("t", url: "http://localhost:\(portal.port)/", of: "portal", dueAt: Timestamp(1))
     }
     let job = try #require(
       try await temporary.store.read { try $0.callbacks(dueBy: Timestamp(1), without: [], limit: 1) }.first)
@@ -189,7 +205,7 @@ private final class CallbackListener: Sendable {
     arguments: [("http://nowhere.invalid/", "nowhere.invalid: "), ("http://127.0.0.1:1/", "refused")])
   func failures(url: String, reason: String) async throws {
     let temporary = try TemporaryStore()
-    try await temporary.store.write { try $0.insertCallback("t", url: url, dueAt: Timestamp(1)) }
+    try await temporary.store.write { try $0.insertCallback("t", url: url, of: "portal", dueAt: Timestamp(1)) }
     let job = try #require(
       try await temporary.store.read { try $0.callbacks(dueBy: Timestamp(1), without: [], limit: 1) }.first)
     guard case .failed(let why) = await delivery(allowing: ["127.0.0.1"]).deliver(job) else {
@@ -204,7 +220,7 @@ private final class CallbackListener: Sendable {
     let server = try TokenServerProcess()
     let temporary = try TemporaryStore()
     let url = "https://\(host):\(server.port)/callback?a=b"
-    try await temporary.store.write { try $0.insertCallback("t", url: url, dueAt: Timestamp(1)) }
+    try await temporary.store.write { try $0.insertCallback("t", url: url, of: "portal", dueAt: Timestamp(1)) }
     let job = try #require(
       try await temporary.store.read { try $0.callbacks(dueBy: Timestamp(1), without: [], limit: 1) }.first)
     var trust = TLSConfiguration.makeClientConfiguration()
@@ -237,7 +253,7 @@ private final class CallbackListener: Sendable {
     let slow = try CallbackListener(answering: false)
     defer { slow.end() }
     try await temporary.store.write {
-      try $0.insertCallback("t", url: "http://127.0.0.1:\(slow.port)/", dueAt: Timestamp(1))
+      try $0.insertCallback("t", url: "http://127.0.0.1:\(slow.port)/", of: "portal", dueAt: Timestamp(1))
     }
     let job = try #require(
       try await temporary.store.read { try $0.callbacks(dueBy: Timestamp(1), without: [], limit: 1) }.first)
@@ -248,20 +264,5 @@ private final class CallbackListener: Sendable {
     task.cancel()
     _ = await task.value
     #expect(ContinuousClock.now - started < .seconds(5))
-  }
-}
-
-@Suite(.timeLimit(.minutes(5))) struct PendingListTests {
-  @Test("The list holds the newest requests, up to the size that a token accepts")
-  func bounded() {
-    let entries = (0..<200).map { number in
-      PendingEntry(
-        transactionID: "\(number)", profileID: "PROFIL", message: String(repeating: "\u{1}", count: 10_000),
-        typeHint: "login", sentAtMs: 1, timeToLiveMs: 1, expiresInMs: 1)
-    }
-    let newest = RequestRoutes.newest(of: entries)
-    #expect(!newest.isEmpty && newest == Array(entries.prefix(newest.count)))
-    #expect(JSON.encode(PendingList(serverTimeMs: 1, requests: newest)).count < 512 * 1024)
-    #expect(RequestRoutes.newest(of: Array(entries.prefix(2))).count == 2)
   }
 }

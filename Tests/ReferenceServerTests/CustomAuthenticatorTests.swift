@@ -13,24 +13,16 @@ import Testing
   let device: DeviceClient
   var scripts: TestScripts { fixture.scripts }
 
-  static let badge = Array("badge 7".utf8)
+  static let badge = AuthenticatorFixture.badge
 
   init() throws {
     fixture = try AuthenticatorFixture()
     device = fixture.device
   }
 
-  private func begin(key: String = Random.uuid(), data: [UInt8]? = Self.badge) throws -> Curl.Reply {
-    let ephemeral = try OpenPGPKey.generate(userID: "ephemeral")
-    var body = try device.registrationBody("badge", data: data, ephemeral: ephemeral)
-    body.assertion = nil
-    return try device.beginRegistration("badge", body, key: key)
-  }
+  private func begin(key: String = Random.uuid()) throws -> Curl.Reply { try fixture.beginBadge(key: key) }
 
-  private func registered() throws -> SecretBytes {
-    try scripts.answer(status: 2000, data: "welcome", registrationData: "card 7")
-    return try device.registerAuthenticator("badge", data: Self.badge)
-  }
+  private func registered() throws -> SecretBytes { try fixture.registerBadge() }
 
   @Test("The registration script gets data, user and attempt, and its result reaches the device") func registration()
     throws
@@ -46,6 +38,10 @@ import Testing
     #expect(call["authenticator"] as? String == "badge" && call["client_id"] as? String == device.clientID)
     #expect(call["data"] as? String == Self.badge.base64 && call["nonce"] as? String == key)
     #expect((call["attempt_id"] as? String)?.isEmpty == false && call["iss"] as? String == fixture.server.url)
+    let challenge = AuthenticatorChallenge(
+      for: .registration, issuer: fixture.server.url, clientID: device.clientID, profileID: "PROF01",
+      authenticator: "badge", nonce: key)
+    #expect(call["challenge"] as? String == challenge.digest.base64URL)
   }
 
   @Test(
@@ -67,46 +63,13 @@ import Testing
     #expect(try fixture.entry("badge")?.registered == false)
   }
 
-  @Test("Refused registrations are limited: without a limit, data could be guessed by registering")
-  func refusedRegistrationsAreLimited() throws {
-    try device.logInWithPIN().expect(200)
-    try scripts.answer(status: 3000)
-    for _ in 1...3 { #expect(try begin().slug == .authenticatorError) }
-    try scripts.answer(status: 4000)
-    for _ in 1...2 { #expect(try begin().slug == .customFailed) }
-    let asked = try scripts.calls().count
-    try scripts.answer(status: 2000)
-    for _ in 1...2 {
-      let refused = try begin()
-      #expect(refused.status == 429 && refused.slug == .rateLimited)
-    }
-    #expect(try scripts.calls().count == asked)
-    #expect(try fixture.entry("badge")?.registered == false)
-  }
-
-  /// Fails if the limit is not checked for attempts that are repeated: each would be a guess.
-  @Test("Registrations that are repeated after a fault of the script are limited, too") func repeatedGuesses() throws {
-    try device.logInWithPIN().expect(200)
-    let ephemeral = try OpenPGPKey.generate(userID: "ephemeral")
-    let guesses = try (1...4).map {
-      (Random.uuid(), try device.registrationBody("badge", data: [UInt8($0)], ephemeral: ephemeral))
-    }
-    try scripts.answer("nonsense")
-    for (key, body) in guesses {
-      #expect(try device.beginRegistration("badge", body, key: key).slug == .authenticatorError)
-    }
-    try scripts.answer(status: 4000)
-    let slugs = try guesses.map { try device.beginRegistration("badge", $0.1, key: $0.0).slug }
-    #expect(slugs == [.customFailed, .customFailed, .rateLimited, .rateLimited])
-  }
-
   @Test("A repeated registration does not ask the script again; after a fault it does, with the same attempt")
   func repeatedRegistration() throws {
     try device.logInWithPIN().expect(200)
     let ephemeral = try OpenPGPKey.generate(userID: "ephemeral")
     let body = try device.registrationBody("badge", data: Self.badge, ephemeral: ephemeral)
     let key = Random.uuid()
-    try scripts.answer("nonsense")
+    try scripts.answer(status: 3000)
     for _ in 1...2 { #expect(try device.beginRegistration("badge", body, key: key).slug == .authenticatorError) }
     let attempts = try scripts.calls().map { $0["attempt_id"] as? String }
     #expect(attempts.count == 2 && attempts[0] != nil && attempts[0] == attempts[1])
@@ -184,6 +147,14 @@ import Testing
     #expect(call["purpose"] as? String == "push" && call["transaction_id"] as? String == transaction)
     #expect(call["nonce"] as? String == fetched.request.nonce && call["decision"] as? String == "accept")
     #expect(call["request_sha256"] as? String == SHA256.hash(fetched.bytes).base64URL)
+    var challenge = AuthenticatorChallenge(
+      for: .push, issuer: fixture.server.url, clientID: device.clientID, profileID: "PROF01", authenticator: "badge",
+      nonce: try #require(call["nonce"] as? String))
+    challenge.transactionID = transaction
+    challenge.decision = "accept"
+    challenge.requestSHA256 = try #require(call["request_sha256"] as? String)
+    challenge.messageSHA256 = AuthenticatorChallenge.digest(ofMessage: nil)
+    #expect(call["challenge"] as? String == challenge.digest.base64URL)
     #expect(call["message_sha256"] as? String == SHA256.hash([]).base64URL && call["type"] as? String == "badge")
     #expect(
       try fixture.pin.result(transaction)["authentication_method"] as? String == "push_with_custom_authenticator")
@@ -222,26 +193,23 @@ import Testing
     try device.send(device.answerWithFallback(fetched, attempt: 2, nonce: problem.nonce), to: transaction).expect(200)
   }
 
-  @Test("A script that cannot be run leaves the request open, and the PIN can approve it") func scriptFault() throws {
-    let token = try registered()
-    let transaction = try fixture.pin.ask(device, type: "badge")
-    let fetched = try device.fetch(transaction)
-    let faults: [(String, Int, Int)] = [
-      ("#!/bin/sh\nexit 1\n", 0o755, 3001), ("#!/bin/sh\necho '{'\n", 0o755, 3004), ("#!/bin/sh\n", 0o644, 3002),
-      ("#!/no/such/interpreter\n", 0o755, 3001), ("#!/bin/sh\nsleep 60\n", 0o755, 3001),
-      ("#!/bin/sh\nyes\n", 0o755, 3001),
-    ]
-    for (text, mode, status) in faults {
-      try scripts.write("authenticate", text, mode: mode)
-      let reply = try device.send(device.answer(fetched, with: "badge", token, data: Self.badge), to: transaction)
-      #expect(reply.status == 500 && reply.slug == .authenticatorError, "\(text)")
-      #expect((reply.json["custom_info"] as? [String: any Sendable])?["status"] as? Int == status, "\(text)")
-    }
+  @Test("Without both scripts, an authenticator is not offered, and its requests want the PIN") func noScripts() throws
+  {
     try FileManager.default.removeItem(atPath: scripts.folder + "/authenticate")
-    let missing = try device.send(device.answer(fetched, with: "badge", token, data: Self.badge), to: transaction)
-    #expect((missing.json["custom_info"] as? [String: any Sendable])?["status"] as? Int == 3000)
-    #expect(try fixture.entry("badge")?.registered == true)
-    try device.send(device.answerWithFallback(fetched), to: transaction).expect(200)
+    try device.logInWithPIN().expect(200)
+    #expect(try fixture.entry("badge") == nil)
+    let refused = try begin()
+    #expect(refused.status == 403 && refused.slug == .authenticatorNotSupported)
+    #expect(try scripts.calls().isEmpty)
+
+    try scripts.write("authenticate", "#!/bin/sh\ncat answer\n")
+    _ = try registered()
+    #expect(try fixture.entry("badge")?.supported == true)
+    try scripts.write("register", "#!/bin/sh\n", mode: 0o644)
+    let entry = try fixture.entry("badge")
+    #expect(entry?.registered == true && entry?.supported == false && entry?.name == "Company badge")
+    let transaction = try fixture.pin.ask(device, type: "badge")
+    #expect(try device.fetch(transaction).request.method == .pushWithPIN)
   }
 
   @Test("Bad data reaches no script", arguments: ["!", String(repeating: "A", count: 8000)])

@@ -33,9 +33,11 @@ import Testing
       let database = TokenServerStore.Database(connection)
       let transaction = try #require(try database.transaction("t"))
       #expect(transaction.authenticator == nil && !transaction.hasFallback && transaction.attempts == 0)
+      #expect(transaction.portal.isEmpty)
       let profile = try #require(try database.profile(ProfileID("P"), on: ClientID("C")))
       // The capabilities in this row are not those of any version: they count as none.
       #expect(profile.authenticators.isEmpty && profile.capabilities == nil)
+      #expect(try database.devices().map(\.boardSerial) == [nil])
       #expect(try database.apiClient("portal")?.mayIntrospect == false)
       let token = try #require(try database.validAccessToken([1], now: Timestamp(4000)))
       #expect(token.userID == UserID("ann") && token.origin == nil)

@@ -56,7 +56,7 @@ import Testing
       }
       try database.insertPINChange("p\(client)", fresh, now: Timestamp(0))
       try database.insert(Transaction.sample("t\(client)", expiresAt: Timestamp(9)))
-      try database.insertCallback("t\(client)", url: "https://portal.example/", dueAt: Timestamp(1))
+      try database.insertCallback("t\(client)", url: "https://portal.example/", of: "portal", dueAt: Timestamp(1))
       try database.post(
         Effects(notices: [.init(clientID: client, event: DeviceEvent(.resync))]))
       try database.hold(UserID(user), until: Timestamp(1000))

@@ -105,7 +105,7 @@ import Testing
     configuration.types = [.init(name: "login", messages: ["en": "Log in?", "de": "Anmelden?"])]
     configuration.mobileAuthentication.callbackAllowList = allowList
     configuration.callbacks = [.init(url: "https://portal.example/known")]
-    return try StartRequest(Form(parsing: Array(form.utf8)), version, configuration)
+    return try StartRequest(Form(parsing: Array(form.utf8)), of: "portal", version, configuration)
   }
 
   private let needed = "type=login&user_id=ann&device_id=C1&callback_uri=https://portal.example/"
@@ -119,11 +119,55 @@ import Testing
     #expect(throws: StartRequest.ParseError.messageTooLong) {
       try order(needed + "&message=" + String(repeating: "%C3%BC", count: 156))
     }
-    // A longer one would leave no room for other requests in the device's list.
-    let longest = String(repeating: "%C3%BC", count: StartRequest.maxSecureMessageLength)
-    #expect(try order(needed + "&secure_message=" + longest).secureMessage?.count == 4096)
+    let longest = String(repeating: "%C3%BC", count: StartRequest.maxSecureMessageBytes / 2)
+    #expect(try order(needed + "&secure_message=" + longest).secureMessage?.utf8.count == 65_536)
     #expect(throws: StartRequest.ParseError.messageTooLong) {
       try order(needed + "&secure_message=" + longest + "x")
+    }
+  }
+
+  private func readBack(_ digits: String?, message: String) throws -> String? {
+    var configuration = ServerConfiguration()
+    configuration.types = [.init(name: "login")]
+    configuration.types[0].readsBack = true
+    let form = [(name: "message", value: message)] + (digits.map { [(name: "read_back", value: $0)] } ?? [])
+    let encoded = form.map {
+      "&\($0.name)=" + $0.value.utf8.map { "%" + String(Int($0) + 256, radix: 16).suffix(2) }.joined()
+    }
+    return try StartRequest(Form(parsing: Array((needed + encoded.joined()).utf8)), of: "portal", .v4, configuration)
+      .readBack
+  }
+
+  @Test(
+    "The digits to type are a number of the message",
+    arguments: [
+      ("1250", "Pay 1250 EUR?"), ("1250", "1250"), ("125000", "Pay 1,250.00 EUR to ACME, 7 items?"),
+      ("1250", "Pay 1'250 to 99"), ("125000", "1\u{A0}250,00 EUR"), ("7", "Order 7."), ("12", "12. Then 13"),
+      (String(repeating: "9", count: 32), String(repeating: "9", count: 32)),
+    ])
+  func digitsToType(digits: String, message: String) throws {
+    #expect(try readBack(digits, message: message) == digits)
+  }
+
+  @Test(
+    "Other digits to type are refused",
+    arguments: [
+      (nil, "Pay 1250 EUR?"), ("", "Pay 1250 EUR?"), ("250", "Pay 1250 EUR?"), ("1250", "Pay 12500 EUR?"),
+      ("1250", "Pay 12-50 EUR?"), ("1250", "Pay 12 .50 EUR?"), ("12a", "Pay 12a?"), ("\u{661}", "\u{661}"),
+      ("1250", "Pay up"), (String(repeating: "9", count: 33), String(repeating: "9", count: 33)),
+    ] as [(String?, String)])
+  func otherDigitsToType(digits: String?, message: String) {
+    #expect {
+      try readBack(digits, message: message)
+    } throws: {
+      if case .badParameter? = $0 as? StartRequest.ParseError { true } else { false }
+    }
+  }
+
+  /// Fails if a portal could believe that the user types digits that are not asked for.
+  @Test("Digits to type are refused for another type") func digitsOfAnotherType() {
+    #expect(throws: StartRequest.ParseError.badParameter("\"read_back\" is not for this type.")) {
+      try order(needed + "&message=Pay%2012&read_back=12")
     }
   }
 
@@ -171,12 +215,14 @@ import Testing
   @Test("The metadata of a registration must be bounded and printable")
   func registrations() throws {
     _ = try registration().checked()
+    _ = try registration { $0.boardSerial = "10000000abcdef01" }.checked()
     let flawed: [(inout RegistrationRequest) -> Void] = [
       { $0.tokenEndpointAuthMethod = "none" }, { $0.jwks.keys += $0.jwks.keys }, { $0.jwks.keys = [] },
       { $0.clientName = "" }, { $0.clientName = String(repeating: "n", count: 129) },
       { $0.softwareVersion = String(repeating: "1", count: 65) }, { $0.softwareID = "a\nb" },
       { $0.approvalCapabilities.custom = Array(repeating: "c", count: 33) },
-      { $0.approvalCapabilities.biometric = ["\u{202E}"] },
+      { $0.approvalCapabilities.biometric = ["\u{202E}"] }, { $0.boardSerial = "" },
+      { $0.boardSerial = String(repeating: "1", count: 65) }, { $0.boardSerial = "1\u{1B}[m" },
     ]
     for (index, change) in flawed.enumerated() {
       #expect(throws: DeviceMetadataError.self, "change \(index)") { try registration(change).checked() }

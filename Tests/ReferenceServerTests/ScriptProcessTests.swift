@@ -2,6 +2,7 @@
 import Foundation
 import Logging
 import ReferenceProtocol
+import ServerTestSupport
 import Testing
 
 @testable import ReferenceServer
@@ -43,11 +44,11 @@ import Testing
     arguments: ["exit 1", "kill -9 $$", "head -c 1001 /dev/zero", "yes", "echo x; exit 3"])
   func failures(script: String) { #expect(run(script) == .failed) }
 
-  @Test("A program that cannot be started is a failure") func notStarted() {
+  @Test("A program that cannot be started has not run") func notStarted() {
     let missing = ScriptProcess(command: ["/no/such"], folder: "/tmp", timeLimit: .seconds(1), outputLimit: 10)
-    #expect(missing.run([]) == .failed)
+    #expect(missing.run([]) == .notStarted)
     let folder = ScriptProcess(command: ["/bin/true"], folder: "/no/such", timeLimit: .seconds(1), outputLimit: 10)
-    #expect(folder.run([]) == .failed)
+    #expect(folder.run([]) == .notStarted)
   }
 
   @Test("At the time limit the script and its children are killed") func timeLimit() throws {
@@ -74,6 +75,23 @@ import Testing
         == ["/usr/bin/setpriv", "--reuid=root", "--regid=0", "--init-groups", "--no-new-privs", "/x"])
   }
 
+  @Test("A script of another user is not started by a server that does not run as root") func otherUser() async throws {
+    let folder = NSTemporaryDirectory() + "scripts-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let scripts = try TestScripts(in: folder)
+    let processes = ScriptProcesses(
+      directory: ServerDirectory(path: folder), log: DeviceLog(Logger(label: "test")), isRoot: false)
+    var authenticator = ServerConfiguration.Authenticator(id: "a", name: "A", kind: .custom)
+    (authenticator.scripts, authenticator.user) = (folder, "root")
+    let name = AuthenticatorName(profile: ProfileName(clientID: ClientID("C"), id: ProfileID("P")), id: "a")
+    let call = ScriptCall(
+      .authenticate, for: .login, name, of: UserID("u"), issuer: "https://s", data: [], nonce: "n")
+    let result = await processes.run(call, of: authenticator)
+    #expect(result?.outcome == .notRun && result?.status == 3001 && !processes.canRun(authenticator))
+    #expect(try scripts.calls().isEmpty)
+  }
+
   @Test(
     "Too many scripts at the same time are not started, of one device or of all",
     arguments: [(1, ScriptProcesses.mostForOneDevice + 1), (ScriptProcesses.most + 4, 1)])
@@ -84,7 +102,7 @@ import Testing
     let file = folder + "/authenticate"
     try "#!/bin/sh\nsleep 1\necho '{\"status\":2000}'\n".write(toFile: file, atomically: true, encoding: .utf8)
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file)
-    let scripts = ScriptProcesses(directory: ServerDirectory(path: folder), log: Logger(label: "test"))
+    let scripts = ScriptProcesses(directory: ServerDirectory(path: folder), log: DeviceLog(Logger(label: "test")))
     var authenticator = ServerConfiguration.Authenticator(id: "a", name: "A", kind: .custom)
     (authenticator.scripts, authenticator.timeLimitSeconds) = (folder, 30)
     let calls = (0..<(devices * each)).map { number in
@@ -122,7 +140,9 @@ import Testing
       #"{"status":2000,"data":"\#(String(repeating: "x", count: 4097))"}"#,
       #"{"status":2000,"registration_data":"\#(String(repeating: "x", count: 16_385))"}"#,
     ])
-  func noResult(text: String) { #expect(parsed(text) == ScriptResult(status: 3004)) }
+  func noResult(text: String) {
+    #expect(parsed(text).info == CustomInfo(status: 3004, data: "") && parsed(text).outcome == .noResult)
+  }
 
   @Test("Each range of the status table has one meaning") func ranges() {
     for (status, outcome) in [
@@ -131,5 +151,6 @@ import Testing
     ] {
       #expect(ScriptResult(status: status).outcome == outcome, "\(status)")
     }
+    #expect(ScriptResult.failed.outcome == .noResult && ScriptResult.failed.status == 3001)
   }
 }

@@ -112,13 +112,18 @@ extension TokenServerStore.Database {
     let temporary = try TemporaryStore()
     let store = temporary.store
     let effects = try await store.write { database in
-      try database.insert(.sample())
-      return try database.end(.sample(), .denied, now: Timestamp(7))
+      var transaction = Transaction.sample()
+      transaction.portal = "shop"
+      try database.insert(transaction)
+      return try database.transaction("t1").flatMap { try database.end($0, .denied, now: Timestamp(7)) }
     }
     #expect(effects?.callbacksDue == true)
     let jobs = try await store.read { try $0.callbacks(dueBy: Timestamp(7), without: [], limit: 10) }
     #expect(jobs.map(\.transactionID) == ["t1"])
     #expect(jobs.map(\.url) == ["https://portal/cb"] && jobs.map(\.host) == ["portal:443"])
+    #expect(jobs.map(\.portal) == ["shop"])
+    #expect(
+      try await store.read { try $0.callbacks(dueBy: Timestamp(7), without: [], portals: ["shop"], limit: 10) }.isEmpty)
     #expect(jobs.map(\.attempts) == [0] && jobs.map(\.dueAt) == [Timestamp(7)])
     #expect(try await store.read { try $0.callbacks(dueBy: Timestamp(6), without: [], limit: 10) }.isEmpty)
     #expect(try await store.read { try $0.callbacks(dueBy: Timestamp(7), without: ["portal:443"], limit: 10) }.isEmpty)

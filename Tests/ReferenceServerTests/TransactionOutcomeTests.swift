@@ -103,10 +103,12 @@ extension Transaction {
   static func sample(_ id: String = "t1", expiresAt: Timestamp = Timestamp(60_000), callbackOnExpiry: Bool = false)
     -> Transaction
   {
-    Transaction(
+    let request = ApprovalRequest(
+      iss: "https://a", clientID: "C1", profileID: "PROF01", transactionID: id, type: "login", method: .push,
+      message: nil, pushMessage: "Log in?", nonce: "bm9uY2U", sentAtMs: 0, expiresInMs: 60_000)
+    return Transaction(
       id: id, userID: UserID("alice"), clientID: ClientID("C1"), profileID: ProfileID("PROF01"), type: "login",
-      method: .push,
-      callbackURI: "https://portal/cb", message: "Log in?", nonce: "bm9uY2U", request: Array("{}".utf8),
-      callbackOnExpiry: callbackOnExpiry, createdAt: Timestamp(0), expiresAt: expiresAt)
+      method: .push, callbackURI: "https://portal/cb", message: "Log in?", nonce: "bm9uY2U",
+      request: JSON.encode(request), callbackOnExpiry: callbackOnExpiry, createdAt: Timestamp(0), expiresAt: expiresAt)
   }
 }

@@ -38,18 +38,21 @@ import Testing
   // MARK: Login
 
   /// Fails if the PIN is asked for where the user named, or chose, something else.
-  @Test("A login uses the one that the user named or preferred, and never another one") func chosen() async throws {
+  @Test(
+    "A login uses the one that the user named or preferred; the PIN in place of one that cannot be used now only if it was not named"
+  )
+  func chosen() async throws {
     let (plain, chosen) = (AuthenticatorServer.list(), AuthenticatorServer.list(preferred: true))
     func wanted(_ id: String?, _ list: [Authenticator]?, preferred: String? = nil) async throws -> String? {
-      try await authenticators(at: AuthenticatorServer(list, preferred: preferred)).ofLogin(id)?.identifier
+      try await authenticators(at: AuthenticatorServer(list, preferred: preferred)).ofLogin(id) { _ in }?.identifier
     }
     #expect(try await wanted(nil, nil) == nil)
     #expect(try await wanted("pin", nil, preferred: "number") == nil)
     #expect(try await wanted("number", plain) == "number")
     #expect(try await wanted(nil, chosen, preferred: "number") == "number")
-    await #expect(throws: AuthenticatorError.preferredNotListed(account.id)) {
-      try await wanted(nil, plain, preferred: "number")
-    }
+    #expect(try await wanted(nil, plain, preferred: "number") == nil)
+    #expect(
+      try await wanted(nil, AuthenticatorServer.list(preferred: true, supported: false), preferred: "number") == nil)
     await #expect(throws: AuthenticatorError.unknown("x", account.id, known: ["pin", "number"])) {
       try await wanted("x", plain)
     }
@@ -64,7 +67,7 @@ import Testing
 
   private func logIn(at server: AuthenticatorServer, _ said: @escaping @Sendable (String) -> Void = { _ in })
     async throws
-    -> UserSession
+    -> (session: UserSession, used: String)
   {
     let authenticator = try #require(AuthenticatorServer.list()["number"])
     return try await authenticators(at: server).logIn(with: authenticator, on: fixture.panel, said)
@@ -73,7 +76,8 @@ import Testing
   @Test("A refused code is recorded, shown and asked for again") func refusedCode() async throws {
     let task = Task { try await logIn(at: AuthenticatorServer([], faults: [Self.failure(4001)])) }
     await fixture.enter("1111", "4711")
-    #expect(try await task.value.accessToken == "U")
+    let (session, used) = try await task.value
+    #expect(session.accessToken == "U" && used == "number")
     #expect(fixture.store.audit.map(\.kind) == [.authenticatorFailed, .loggedIn])
     #expect(fixture.store.details(of: .loggedIn) == ["with number"])
     #expect(fixture.panel.shown.contains(.noSuchChoice) && fixture.panel.shown.last == .confirmed)
@@ -85,27 +89,52 @@ import Testing
     let task = Task { try await logIn(at: AuthenticatorServer([])) { said.append($0) } }
     await fixture.enter("4711")
     _ = try await task.value
-    #expect(said.all == ["type the code of number for A, not the PIN, then Enter"])
+    #expect(said.all == ["type the code of number for A, not the PIN, then Enter; Enter alone for the PIN"])
+  }
+
+  @Test("Enter alone chooses the PIN, and sends no code") func enterAlone() async throws {
+    let server = AuthenticatorServer([])
+    let task = Task { try await logIn(at: server) }
+    await fixture.panel.until(challenges: 1)
+    fixture.panel.perform(.enteredNothing)
+    await fixture.panel.until(challenges: 2)
+    fixture.panel.perform(.typed("13579"))
+    #expect(try await task.value.used == "pin")
+    #expect(server.calls.isEmpty && fixture.panel.prompts == [.code(orEnterAlone: true), .digits(count: 5)])
+    #expect(failures == [nil, nil])
+  }
+
+  /// Why each challenge followed the one before.
+  private var failures: [AuthenticationStep.Failure?] {
+    fixture.events.all.compactMap { event in
+      guard case .step(let step) = event, case .challenged(.login, _, let failure) = step.event else { return nil }
+      return .some(failure)
+    }
   }
 
   /// Fails if a server can collect codes by refusing them.
-  @Test("After three refused codes, the login ends") func threeCodes() async throws {
+  @Test("After three refused codes, the login wants the PIN, and says why each time") func threeCodes() async throws {
     let server = AuthenticatorServer([], faults: [Self.failure(4000), Self.failure(4000), Self.failure(4999)])
-    let task = Task { try await logIn(at: server) }
-    await fixture.enter("1", "2", "3")
-    await #expect(throws: Self.failure(4999)) { try await task.value }
-    #expect(server.calls.count == 3 && fixture.store.audit.count == 3)
+    let said = Texts()
+    let task = Task { try await logIn(at: server) { said.append($0) } }
+    await fixture.enter("1", "2", "3", "13579")
+    #expect(try await task.value.used == "pin")
+    #expect(server.calls.count == 3)
+    #expect(fixture.store.audit.map(\.kind) == Array(repeating: .authenticatorFailed, count: 3) + [.loggedIn])
+    #expect(failures == [nil, .init(Self.failure(4000)), .init(Self.failure(4000)), .init(Self.failure(4999))])
+    #expect(said.all.count { $0 == "number: no; try again" } == 2)
+    #expect(said.all.count { $0 == "number: no; the PIN is wanted instead" } == 1)
   }
 
   @Test(
-    "A code that is refused for good, or was not judged, is not asked for again",
+    "After a code that is refused for good, or was not judged, the login wants the PIN",
     arguments: [failure(5000), failure(3001), failure(nil), failure(4000, isRevoked: true)])
   func refusedForGood(fault: TokenServerError) async throws {
     let server = AuthenticatorServer([], faults: [fault])
     let task = Task { try await logIn(at: server) }
-    await fixture.enter("4711")
-    await #expect(throws: fault) { try await task.value }
-    #expect(server.calls.count == 1)
+    await fixture.enter("4711", "13579")
+    #expect(try await task.value.used == "pin")
+    #expect(server.calls.count == 1 && failures == [nil, .init(fault)])
   }
 
   // MARK: Registration
@@ -126,7 +155,7 @@ import Testing
     }
   }
 
-  private func register(at server: AuthenticatorServer) -> Task<Void, any Error> {
+  private func register(at server: AuthenticatorServer) -> Task<AuthenticatorInfo?, any Error> {
     Task {
       try await authenticators(at: server).register("number", in: session, on: fixture.panel) { _ in }
     }
@@ -140,8 +169,8 @@ import Testing
     fixture.panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
     await fixture.panel.until(challenges: 2)
     fixture.panel.perform(.typed("4711"))
-    try await task.value
-    #expect(server.calls == ["register number in T"] && fixture.panel.shown.last == .confirmed)
+    #expect(try await task.value == AuthenticatorInfo(status: 2000, data: "registered"))
+    #expect(server.calls == ["register number with 4711 in T"] && fixture.panel.shown.last == .confirmed)
   }
 
   @Test("A denial registers nothing") func denied() async throws {
@@ -158,7 +187,7 @@ import Testing
     fixture.users.set(session)
     let server = AuthenticatorServer(AuthenticatorServer.list(), faults: [.notAuthenticated("no")])
     await #expect(throws: AuthenticatorError.sessionEnded(account.id)) {
-      try await authenticators(at: server).deregister("number", in: session)
+      _ = try await authenticators(at: server).deregister("number", with: nil, in: session)
     }
     #expect(fixture.users.session == nil && fixture.store.audit.map(\.kind) == [.loggedOut])
   }

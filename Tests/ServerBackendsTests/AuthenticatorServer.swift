@@ -17,14 +17,19 @@ final class AuthenticatorServer: UserAuthenticators, ScriptedForwarding {
   let scripted = ScriptedServerClient()
   private let sessions = SessionServer()
   private let listed: [Authenticator]?
+  private let registration: [UInt8]
   private let state: Mutex<State>
 
   /// - Parameters:
   ///   - listed: what the server lists; nil if it is not reachable.
   ///   - preferred: what the user has chosen instead of the PIN.
   ///   - faults: thrown by the next logins, registrations and deregistrations, one each.
-  init(_ listed: [Authenticator]?, preferred: String? = nil, faults: [TokenServerError] = []) {
+  ///   - registration: what drivers get back.
+  init(
+    _ listed: [Authenticator]?, preferred: String? = nil, faults: [TokenServerError] = [], registration: [UInt8] = []
+  ) {
     self.listed = listed
+    self.registration = registration
     state = Mutex(State(faults: faults, preferred: preferred))
   }
 
@@ -63,14 +68,36 @@ final class AuthenticatorServer: UserAuthenticators, ScriptedForwarding {
 
   func hasPreference(_ account: AccountID) -> Bool { state.withLock { $0.preferred != nil } }
 
-  func register(
-    _ authenticator: String, with code: EnteredDigits, in session: UserSession
-  ) async throws(TokenServerError) {
-    try note("register \(authenticator) in \(session.accessToken)")
+  func use(
+    _ authenticator: String, of account: AccountID, for step: DriverCall.Step
+  ) throws(TokenServerError) -> AuthenticatorUse {
+    let call = DriverCall(
+      step: step, server: "h", account: account.text, authenticator: authenticator,
+      challenge: [UInt8](repeating: 7, count: 32), registration: registration)
+    return AuthenticatorUse(account: account, call: call, identifier: "use")
   }
 
-  func deregister(_ authenticator: String, in session: UserSession) async throws(TokenServerError) -> Bool {
-    try note("deregister \(authenticator) in \(session.accessToken)")
+  func register(
+    _ use: AuthenticatorUse, with data: AuthenticatorData, in session: UserSession
+  ) async throws(TokenServerError) -> AuthenticatorInfo? {
+    try note("register \(use.call.authenticator) with \(data.text) in \(session.accessToken)")
+    return AuthenticatorInfo(status: 2000, data: "registered")
+  }
+
+  func registerBiometric(
+    _ use: AuthenticatorUse, with data: AuthenticatorData, typing pin: PIN, in session: UserSession
+  ) async throws(TokenServerError) {
+    try note("register \(use.call.authenticator) \(data.registration) behind a PIN in \(session.accessToken)")
+  }
+
+  func revoke(_ authenticator: String, of account: AccountID, because why: String) {
+    state.withLock { $0.calls.append("revoke \(authenticator) of \(account): \(why)") }
+  }
+
+  func deregister(
+    _ authenticator: String, with data: AuthenticatorData?, in session: UserSession
+  ) async throws(TokenServerError) -> Bool {
+    try note("deregister \(authenticator) with \(data?.text ?? "nothing") in \(session.accessToken)")
     return listed != nil
   }
 
@@ -78,11 +105,9 @@ final class AuthenticatorServer: UserAuthenticators, ScriptedForwarding {
     state.withLock { $0.preferred = authenticator }
   }
 
-  func logIn(
-    _ account: AccountID, with authenticator: String, code: EnteredDigits
-  ) async throws(TokenServerError) -> UserSession {
-    try note("log in with \(authenticator)")
-    return UserSession(account: account, until: MonotonicInstant(uptime: .seconds(600)), accessToken: "U")
+  func logIn(with use: AuthenticatorUse, data: AuthenticatorData) async throws(TokenServerError) -> UserSession {
+    try note("log in with \(use.call.authenticator): \(data.text)")
+    return UserSession(account: use.account, until: MonotonicInstant(uptime: .seconds(600)), accessToken: "U")
   }
 
   // MARK: UserSessions
@@ -104,4 +129,8 @@ final class AuthenticatorServer: UserAuthenticators, ScriptedForwarding {
   ) async throws -> UserSession {
     try await sessions.finishPINChange(ticket, choosing: pin, parameters: parameters)
   }
+}
+
+extension AuthenticatorData {
+  fileprivate var text: String { bytes.withExposedSecret { String(decoding: $0, as: UTF8.self) } }
 }

@@ -142,8 +142,10 @@ final class MemoryStore: BackendStore {
     try registry.resolveIntent(transaction, entry)
   }
   func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { [] }
-  func dropKeys(of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {
-    try registry.dropKeys(of: account, if: enrollment, entry)
+  func dropKeys(
+    of account: AccountID, if enrollment: EnrollmentID?, keeping remainder: SecretBytes?, _ entry: AuditEntry
+  ) throws(StateStoreError) {
+    try registry.dropKeys(of: account, if: enrollment, keeping: remainder, entry)
   }
   func wipe(account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {
     try registry.wipe(account: account, if: enrollment, entry)

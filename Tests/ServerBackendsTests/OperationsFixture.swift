@@ -11,8 +11,12 @@ import Synchronization
 final class OperationsFixture: Sendable {
   let store = MemoryStore()
   let clock = ManualClock()
+  let events = RecordedEvents()
   let panel = ScriptedPanel()
   let users = RecordingUserState()
+  let reader = ScriptedDriver("reader")
+  let badge = ScriptedDriver("badge", hold: true)
+  let fingerprintReader = ScriptedDriver("finger", kind: .biometric)
 
   static let able = TokenServerID("able.example")
   static let plain = TokenServerID("plain.example")
@@ -24,13 +28,16 @@ final class OperationsFixture: Sendable {
     }
   }
 
-  var environment: TokenEnvironment { .test(clock) }
+  var environment: TokenEnvironment { .test(clock, recordingIn: events) }
 
   var context: BackendContext {
     var context = BackendContext(store: store, in: environment, earliestNow: 0) { _ in
       RecordingHTTPTransport { _ throws(HTTPTransportError) in throw .unreachable("no network in this test") }
     }
     context.board = BoardCapabilities(hasKeypad: true, hasColorLED: true)
+    context.drivers = AuthenticatorDrivers([
+      KeypadCodeDriver("number"), reader, badge, FingerprintDriver(fingerprintReader),
+    ])
     return context
   }
 
@@ -73,6 +80,7 @@ final class RecordingUserState: UserState {
 
   func set(_ session: UserSession?) { state.withLock { $0.session = session } }
   func note(_ counts: FailureCounts, of account: AccountID) { add("\(account): \(counts.previous) of \(counts.max)") }
+  func failureCounts(of account: AccountID) -> FailureCounts? { nil }
   func noteRightPIN(of account: AccountID) { add("\(account): right") }
   func noteLoss(of account: AccountID) { add("\(account): lost") }
   func log(_ entry: AuditEntry) { add("log \(entry.kind.rawValue)") }

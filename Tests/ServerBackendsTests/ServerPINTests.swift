@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import MobileAuth
+import Synchronization
 import Testing
 
 @testable import ServerBackends
@@ -18,8 +19,10 @@ import Testing
     UserSession(account: account, until: fixture.clock.now + .seconds(600), accessToken: token)
   }
 
-  private func logIn(at server: SessionServer) async throws -> UserSession {
-    try await fixture.pins.logIn(account, at: server, length: 5, on: fixture.panel) { _ in }
+  private func logIn(
+    at server: SessionServer, _ said: @escaping @Sendable (String) -> Void = { _ in }
+  ) async throws -> UserSession {
+    try await fixture.pins.logIn(account, at: server, length: 5, on: fixture.panel, said)
   }
 
   private func change(at server: SessionServer) async throws -> UserSession {
@@ -30,9 +33,11 @@ import Testing
 
   @Test("A wrong one is counted, recorded and asked for again") func wrong() async throws {
     let server = SessionServer(faults: [.pinIncorrect(FailureCounts(max: 3, previous: 1))])
-    let session = Task { try await logIn(at: server) }
+    let said = Mutex<[String]>([])
+    let session = Task { try await logIn(at: server) { text in said.withLock { $0.append(text) } } }
     await fixture.enter("11111", "13579")
     #expect(try await session.value.accessToken == "U")
+    #expect(said.withLock { $0.last } == "wrong PIN, 2 of 3 attempts left: type it again, then Enter")
     #expect(fixture.store.audit.map(\.kind) == [.pinWrong, .loggedIn])
     #expect(fixture.users.calls == ["A: 1 of 3", "log pin-wrong", "log logged-in", "A: right"])
     #expect(fixture.panel.shown.contains(.pinWrong(remaining: 2)) && fixture.panel.shown.last == .confirmed)

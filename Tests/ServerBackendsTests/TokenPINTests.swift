@@ -23,6 +23,17 @@ import Testing
     try await fixture.pins.change(of: ann, length: 5, on: fixture.panel) { _ in }
   }
 
+  private var steps: [AuthenticationStep] {
+    fixture.events.all.compactMap { if case .step(let step) = $0 { step } else { nil } }
+  }
+
+  private func challenge(
+    _ counts: FailureCounts, after failure: AuthenticationStep.Failure? = nil
+  ) -> AuthenticationStep {
+    AuthenticationStep(
+      .challenged(.pinChange, ChallengeSummary(.pin, counts: counts), after: failure), of: ann, authenticator: "pin")
+  }
+
   @Test("It is changed after the present one was typed") func changed() async throws {
     let task = Task { try await change() }
     await fixture.enter("13579", "24680", "24680")
@@ -42,6 +53,11 @@ import Testing
     try await task.value
     #expect(fixture.users.calls == ["ann: 1 of 3", "ann: right"])
     #expect(fixture.panel.shown.contains(.pinWrong(remaining: 2)))
+    let counts = FailureCounts(max: 3, previous: 1)
+    #expect(
+      steps == [
+        challenge(FailureCounts(max: 3, previous: 0)), challenge(counts, after: .init(.pinIncorrect(counts))),
+      ])
   }
 
   @Test("The last wrong one removes the account, and changes nothing else") func lastAttempt() async throws {
@@ -50,12 +66,15 @@ import Testing
     await #expect(throws: TokenServerError.pinsUsedUp) { try await task.value }
     #expect(try fixture.store.accounts().isEmpty)
     #expect(fixture.users.calls == ["ann: 1 of 3", "ann: 2 of 3", "ann: lost", "reload"])
+    #expect(steps.last == AuthenticationStep(.mustEnroll(.init(.pinsUsedUp)), of: ann))
     #expect(fixture.panel.shown.last == .mustEnroll)
   }
 
   @Test("A wait is over before the PIN is verified") func wait() async throws {
     fixture.store.wait(.seconds(30))
-    let unlocked = Task { [fixture, ann] in try await fixture.pins.unlock(ann, length: 5, on: fixture.panel).pin }
+    let unlocked = Task { [fixture, ann] in
+      try await fixture.pins.unlock(ann, for: .oneTimePassword, length: 5, on: fixture.panel, { _ in }).pin
+    }
     await fixture.enter("13579")
     await fixture.panel.until(showing: .talkingToServer)
     await fixture.clock.untilAsleep()

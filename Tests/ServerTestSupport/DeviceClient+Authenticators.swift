@@ -9,10 +9,12 @@ package import Secrets
 extension DeviceClient {
   /// Announces what the device can use now.
   package func announce(
-    biometric: [String] = [], custom: [String] = [], display: ApprovalCapabilities.Display = .none
+    biometric: [String] = [], custom: [String] = [], display: ApprovalCapabilities.Display = .none,
+    readBack: Bool? = nil
   ) throws {
-    let capabilities = ApprovalCapabilities(
+    var capabilities = ApprovalCapabilities(
       display: display, keypad: true, button: true, led: .rgb, biometric: biometric, custom: custom)
+    capabilities.readBack = readBack
     try call(
       "POST", "/device/v1/validations",
       body: ValidationRequest(

@@ -42,7 +42,7 @@ extension DeviceClient {
   /// The bytes of the request, and their decoded content.
   package func fetch(_ transaction: String) throws -> (bytes: [UInt8], request: ApprovalRequest) {
     let sealed = try call("GET", "/device/v1/requests/\(transaction)/message").expect(200).decoded(SealedRequest.self)
-    let opened = try openPGP.open(bytes(base64: sealed.message)!, from: serverCertificate!)
+    let opened = try openPGP.open(bytes(base64: sealed.message)!, from: serverCertificate!, limit: 524_288)
     return (opened, try JSON.decode(ApprovalRequest.self, from: opened))
   }
 

@@ -57,10 +57,12 @@ package final class DeviceClient: @unchecked Sendable {
   }
 
   @discardableResult
-  package func register(_ credential: String, headers: [String] = []) throws -> Curl.Reply {
+  package func register(
+    _ credential: String, headers: [String] = [], boardSerial: String? = nil
+  ) throws -> Curl.Reply {
     let registration = RegistrationRequest(
       clientName: "Test device", softwareID: "approval-token", softwareVersion: "1.0.0", key: JWK(key.publicKey),
-      capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
+      capabilities: .init(display: .none, keypad: false, button: true, led: .mono), boardSerial: boardSerial)
     let reply = try server.curl(
       [
         "--header", "Authorization: Bearer \(credential)", "--header", "Content-Type: application/json",

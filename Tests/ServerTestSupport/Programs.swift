@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
 import Foundation
 
 /// The result of a finished program.
@@ -10,11 +11,11 @@ package struct ProgramOutput: Sendable {
   package var text: String { String(decoding: bytes, as: UTF8.self) }
 }
 
-/// Runs a program to its end.
+/// Runs a program to its end, or for two minutes: then its status is 124.
 package func run(_ program: String, _ arguments: [String], input: [UInt8]? = nil) throws -> ProgramOutput {
   let process = Process()
-  process.executableURL = URL(fileURLWithPath: program)
-  process.arguments = arguments
+  process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
+  process.arguments = ["120", program] + arguments
   let (standardInput, output, errors) = (Pipe(), Pipe(), Pipe())
   process.standardInput = input == nil ? FileHandle.nullDevice : standardInput
   process.standardOutput = output
@@ -52,7 +53,7 @@ package final class RunningProgram: @unchecked Sendable {
 
   deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
 
-  /// - Returns: nil when the program has closed its output.
+  /// - Returns: nil when the program has closed its output, or has written nothing for a minute.
   package func nextLine() -> String? {
     while true {
       if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
@@ -60,6 +61,7 @@ package final class RunningProgram: @unchecked Sendable {
         buffer.removeSubrange(...end)
         return line.hasSuffix("\r") ? String(line.dropLast()) : line
       }
+      guard isReadable(output.fileHandleForReading.fileDescriptor, within: .seconds(60)) else { return nil }
       let more = output.fileHandleForReading.availableData
       guard !more.isEmpty else { return nil }
       buffer.append(more)
@@ -70,9 +72,13 @@ package final class RunningProgram: @unchecked Sendable {
 
   package func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
 
-  /// - Returns: the exit status.
+  /// Kills the program if it has not ended after a minute.
+  /// - Returns: the exit status, or the number of the signal that ended it.
   @discardableResult
   package func waitForEnd() -> Int32 {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while process.isRunning, ContinuousClock.now < deadline { usleep(1000) }
+    if process.isRunning { send(SIGKILL) }
     process.waitUntilExit()
     return process.terminationStatus
   }

@@ -4,7 +4,7 @@ import Foundation
 import Synchronization
 
 /// Directories of servers, which tests copy instead of initializing new ones. Removed when this process exits.
-enum ServerDirectories {
+package enum ServerDirectories {
   private static let kept = Mutex<[String]>([])
 
   /// The directory of one `token-server init` without a PIN, with the user alice.
@@ -22,7 +22,7 @@ enum ServerDirectories {
   static func path() -> String { NSTemporaryDirectory() + "token-server-\(UUID().uuidString)" }
 
   /// - Returns: a new server's directory, ready to serve. All of them have the same keys and pepper.
-  static func new() throws -> String { try copy(of: initialized.get()) }
+  package static func new() throws -> String { try copy(of: initialized.get()) }
 
   /// Removes the directory when this process exits.
   static func keep(_ directory: String) {

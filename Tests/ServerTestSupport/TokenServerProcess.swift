@@ -72,8 +72,8 @@ package final class TokenServerProcess: Sendable {
 
   /// A new code for a user; adds the user if necessary.
   package func activationCode(for user: String) throws -> String {
-    if let code = try? admin("activation-code", user)["code"] as? String { return code }
-    try admin("user", "add", user)
+    // Alice is in every server of `ServerDirectories`; another user may have been added before.
+    if user != "alice" { _ = try? admin("user", "add", user) }
     guard let code = try admin("activation-code", user)["code"] as? String else {
       throw Curl.CurlError(description: "no code")
     }

@@ -50,14 +50,16 @@ import Testing
     /// Fails if a wait for storage beside a key derivation delays the LED.
     @Test("A task runs while all other threads are blocked") func blockedThreads() async {
       let gate = Gate()
-      await onThreads {
+      let opened = await onThreads {
         await withTaskGroup { group in
           for _ in 1..<TaskThreads.count { group.addTask { gate.wait() } }
           // Timers of the remaining thread.
           for _ in 0..<5 { try? await Task.sleep(for: .milliseconds(1)) }
           gate.open(for: TaskThreads.count - 1)
+          return await group.allSatisfy { $0 }
         }
       }
+      #expect(opened)
     }
 
     /// Fails if a timer wakes more than one thread.
@@ -70,6 +72,34 @@ import Testing
       }
       // A few more where the machine is busy.
       #expect((1...40).contains(after - before), "\(after - before) for 20 timers")
+    }
+
+    /// Fails if each step of a task that another task waits for changes the thread.
+    @Test("Tasks that wait for each other share a thread") func handOffs() async {
+      let before = await onThreads { Self.wakeUps }
+      await onThreads {
+        for _ in 0..<200 {
+          let (numbers, sender) = AsyncStream.makeStream(of: Int.self)
+          async let sum = numbers.reduce(0, +)
+          for number in 0..<5 { sender.yield(number) }
+          sender.finish()
+          #expect(await sum == 10)
+        }
+      }
+      let switches = await onThreads { Self.wakeUps } - before
+      #expect(switches < 100, "\(switches) for 200 tasks")
+    }
+
+    /// Fails if what a task makes able to run waits for the end of a wait for storage.
+    @Test("A task that announces that it blocks delays no other") func announcedBlocking() async {
+      let gate = Gate()
+      await onThreads {
+        await withTaskGroup { group in
+          group.addTask { gate.open(for: 1) }
+          Self.threads.handOver()
+          #expect(gate.wait(), "the other task did not run")
+        }
+      }
     }
 
     /// Voluntary context switches of these threads so far.
@@ -114,6 +144,14 @@ private final class Gate: @unchecked Sendable {
     semaphore.deallocate()
   }
 
-  func wait() { while sem_wait(semaphore) != 0 {} }
+  /// - Returns: false if it was not opened within a minute.
+  func wait() -> Bool {
+    var deadline = timespec()
+    clock_gettime(CLOCK_REALTIME, &deadline)
+    deadline.tv_sec += 60
+    while sem_timedwait(semaphore, &deadline) != 0 { if errno != EINTR { return false } }
+    return true
+  }
+
   func open(for count: Int) { for _ in 0..<count { sem_post(semaphore) } }
 }

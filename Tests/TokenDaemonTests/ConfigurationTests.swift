@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import AuthenticatorPlugins
+import Boards
 import ControlProtocol
+import Foundation
+import MobileAuth
 import ServerBackends
 import Testing
 
@@ -44,8 +48,69 @@ import Testing
       parsing: "[authenticators]\nkeypad_codes = [\"employee-number\", \"a.b_c\"]", file: "f")
     let fixture = try ServiceFixture()
     let context = BackendContext(fixture.vault, configuration, fixture.board, in: fixture.context.environment)
-    #expect(context.keypadCodes == ["employee-number", "a.b_c"])
+    #expect(context.drivers.usable(as: .custom) == ["a.b_c", "employee-number"])
     #expect(try Configuration(parsing: "", file: "f").keypadCodes.isEmpty)
+  }
+
+  @Test("Simulated fingerprints are announced, and a PIN makes them usable for the configured hours")
+  func fingerprints() throws {
+    let configuration = try Configuration(
+      parsing: "[authenticators]\nsimulated_fingerprint = \"finger\"\nfingerprint_hours = 2", file: "f")
+    let fixture = try ServiceFixture()
+    let context = BackendContext(fixture.vault, configuration, fixture.board, in: fixture.context.environment)
+    #expect(context.drivers.usable(as: .biometric) == ["finger"] && context.drivers.usable(as: .custom).isEmpty)
+    #expect(context.unlockedTokens.lifetime == .seconds(7200))
+    #expect(try Configuration(parsing: "", file: "f").fingerprintLifetime == .seconds(12 * 3600))
+    for hours in [0, 169] {
+      #expect(throws: CommandError.self) {
+        try Configuration(parsing: "[authenticators]\nfingerprint_hours = \(hours)", file: "f")
+      }
+    }
+  }
+
+  /// A configuration file, with these files in its folder `authenticators.d`.
+  @Test("Authorities that cannot be read are named at the start") func missingAuthorities() throws {
+    let error = #expect(throws: CommandError.self) {
+      _ = try read("[tls]\nauthorities = \"/no/ca.pem\"", plugins: [:])
+    }
+    #expect(error?.description.contains("`tls.authorities`: cannot read /no/ca.pem: No such file") == true)
+    #expect(try read("[tls]\nauthorities = \"/etc/passwd\"", plugins: [:]).authorities == "/etc/passwd")
+  }
+
+  private func read(_ toml: String = "", plugins: [String: String]) throws -> Configuration {
+    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let inner = folder.appending(path: "authenticators.d")
+    try FileManager.default.createDirectory(at: inner, withIntermediateDirectories: true)
+    for (name, text) in plugins { try text.write(to: inner.appending(path: name), atomically: true, encoding: .utf8) }
+    let file = folder.appending(path: "config.toml")
+    try toml.write(to: file, atomically: true, encoding: .utf8)
+    return try Configuration.read(file.path)
+  }
+
+  @Test("Plug-ins are read from the folder beside the configuration") func plugins() throws {
+    let badge = "authenticator = \"badge\"\nsocket = \"/run/badge\""
+    let configuration = try read(
+      "[authenticators]\nsimulated = [\"voice\"]",
+      plugins: ["b.toml": badge, "a.toml": "authenticator = \"hmac\"\ncommand = [\"/bin/cat\"]", "notes.txt": "?"])
+    #expect(configuration.plugins.map(\.authenticator) == ["hmac", "badge"])
+    let simulated = configuration.drivers(hasKeypad: false, simulated: SimulatedAuthenticators())
+    // The socket is not there.
+    #expect(simulated.usable(as: .custom) == ["hmac", "voice"])
+    #expect(configuration.drivers(hasKeypad: false, simulated: nil).usable(as: .custom) == ["hmac"])
+    #expect(simulated["badge"]?.isAvailable == false)
+    for (text, reason) in [(badge + "\nx = 1", "a.toml: unknown key \"x\""), ("= =", "a.toml: not TOML")] {
+      #expect {
+        try read(plugins: ["a.toml": text])
+      } throws: {
+        "\($0)".contains(reason)
+      }
+    }
+    #expect {
+      try read("[authenticators]\nkeypad_codes = [\"badge\"]", plugins: ["a.toml": badge])
+    } throws: {
+      "\($0)" == "the authenticator \"badge\" is configured twice"
+    }
   }
 
   @Test(

@@ -71,8 +71,8 @@ import Testing
   func logLinesCannotBeForged() {
     let text =
       "bad\n2026-11-22 info approval-token: approved\u{1B}[2J\u{202E}\u{85}" + String(repeating: "x", count: 500_000)
-    let line = PlainLog.line(.warning, "approval-token", text, ["a": "b\nc"], at: Date(timeIntervalSince1970: 0))
-    #expect(line.hasPrefix("1970-01-01T00:00:00Z warning approval-token: a=bc bad2026-11-22 info"))
+    let line = PlainLog.line(.warning, "approval-token", text, at: Date(timeIntervalSince1970: 0))
+    #expect(line.hasPrefix("1970-01-01T00:00:00Z warning approval-token: bad2026-11-22 info"))
     #expect(line.unicodeScalars.count == 1000)
     #expect(!line.unicodeScalars.contains { $0.properties.generalCategory == .control || $0 == "\u{202E}" })
   }

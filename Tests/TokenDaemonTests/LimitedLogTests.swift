@@ -1,36 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
+import Boards
+import FrontPanel
 import Logging
 import MobileAuth
-import Synchronization
+import RecordedLog
 import Testing
 
 @testable import TokenDaemon
 
 @Suite(.timeLimit(.minutes(5))) struct LimitedLogTests {
-  private final class Lines: Sendable {
-    private let state = Mutex<[String]>([])
-    var all: [String] { state.withLock { $0 } }
-    func add(_ line: String) { state.withLock { $0.append(line) } }
-  }
-
-  private struct Handler: LogHandler {
-    let lines: Lines
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.info
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-      get { metadata[key] }
-      set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) { lines.add("\(event.message)") }
-  }
-
   /// Fails if a client that may publish at the broker fills the log.
   @Test("A thousand warnings about one subject are some lines and a count") func limited() {
-    let (clock, lines) = (ManualClock(), Lines())
-    let log = LimitedLog(Logger(label: "test") { _ in Handler(lines: lines) }, clock: clock)
+    let (clock, lines) = (ManualClock(), RecordedLog())
+    let log = LimitedLog(lines.logger, clock: clock)
     let subject = TokenEvent.dropped("forged").subject
     for number in 1...1000 { log.report("dropped: \(number)", about: subject) }
     log.report("another", about: "another subject")
@@ -41,5 +24,29 @@ import Testing
     log.report("dropped: last", about: subject)
     #expect(
       lines.all.suffix(2) == ["940 more lines about \(subject) were omitted in the hour before", "dropped: last"])
+  }
+
+  /// Fails without the limit: a USB device can unplug itself many times a second.
+  @Test("A keypad that comes and goes without end causes 61 lines in an hour") func restlessKeypad() async throws {
+    let lines = RecordedLog()
+    let environment = TokenEnvironment.test(SystemClock())
+    let board = try RunningBoard(BoardCatalog.profile("simulated"), clock: environment.clock)
+    let watch = HardwareWatch(
+      panel: board.panel, environment: environment, logger: lines.logger)
+    let running: [Task<Void, Never>] = [Task { await board.panel.run() }, Task { _ = try? await watch.run() }]
+    let keypad = try board.simulatedKeypad
+    for _ in 1...100 {
+      keypad.perform(.unplug)
+      try await eventually("a fault") { await !board.panel.troubles.isEmpty }
+      keypad.perform(.plugIn)
+      try await eventually("no fault") { await board.panel.troubles.isEmpty }
+      if lines.all.count < LimitedLog.hourly { try await Task.sleep(for: .milliseconds(20)) }
+    }
+    try await eventually("the limit") { lines.all.count > LimitedLog.hourly }
+    #expect(lines.all.count == LimitedLog.hourly + 1 && lines.all.contains { $0.hasPrefix("trouble: ") })
+    for task in running {
+      task.cancel()
+      await task.value
+    }
   }
 }

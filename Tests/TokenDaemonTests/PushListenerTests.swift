@@ -146,7 +146,7 @@ import Threads
   }
 }
 
-private final class Hints: Sendable {
+final class Hints: Sendable {
   private let total = Atomic(0)
   var count: Int { total.load(ordering: .acquiring) }
   func add() { total.add(1, ordering: .acquiringAndReleasing) }
@@ -172,7 +172,7 @@ private final class SteppingClock: TokenClock {
   func sleep(until moment: MonotonicInstant) async throws {}
 }
 
-private final class Caller: Sendable {
+final class Caller: Sendable {
   private let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
 
   init(to port: UInt16) throws {
@@ -197,7 +197,7 @@ private final class Caller: Sendable {
   var answer: String {
     get async {
       await withCheckedContinuation { continuation in
-        detachThread { [descriptor] in
+        _ = detachThread { [descriptor] in
           var (answer, chunk) = ([UInt8](), [UInt8](repeating: 0, count: 256))
           while case let count = recv(descriptor, &chunk, chunk.count, 0), count > 0 { answer += chunk[..<count] }
           continuation.resume(returning: String(decoding: answer, as: UTF8.self))
@@ -223,7 +223,7 @@ private func withLoopback(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, sock
 }
 
 /// A port that was free when asked for.
-private func freePort() throws -> UInt16 {
+func freePort() throws -> UInt16 {
   let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
   defer { close(descriptor) }
   try #require(withLoopback(0) { bind(descriptor, $0, $1) } == 0)

@@ -25,13 +25,18 @@ final class ServiceFixture: Sendable {
   let service: TokenService
   let handler: ControlRequestHandler
   let events: AsyncStream<TokenEvent>.Continuation
+  private let ending = Ending()
   private let environment = TokenEnvironment.test(SystemClock())
 
   /// - Parameters:
   ///   - kinds: the kinds of servers that the service knows.
+  ///   - panel: in place of the simulated board's; its prompts need no `Task` that runs it.
+  ///   - drivers: of authenticators.
+  ///   - reportsSteps: whether what the commands report reaches the service, as in the program.
   ///   - http: answers all HTTP requests.
   init(
     reportHold: Duration? = nil, kinds: [any ServerBackend.Type] = Backends.kinds,
+    panel: (any Panel)? = nil, drivers: AuthenticatorDrivers = AuthenticatorDrivers(), reportsSteps: Bool = false,
     http: RecordingHTTPTransport = RecordingHTTPTransport { _ throws(HTTPTransportError) in
       throw .unreachable("no network in this test")
     }
@@ -46,25 +51,41 @@ final class ServiceFixture: Sendable {
     // On a busy machine a press may take much longer than it should.
     profile.timing.stuck = .seconds(60)
     board = try RunningBoard(profile, clock: environment.clock)
-    let stream: AsyncStream<TokenEvent>
-    (stream, events) = AsyncStream.makeStream()
-    context = BackendContext(vault, Configuration(), board, in: environment) { _ in http }
+    let (stream, events) = AsyncStream.makeStream(of: TokenEvent.self)
+    self.events = events
+    let environment = reportsSteps ? environment.reporting { events.yield($0) } : environment
+    var context = BackendContext(vault, Configuration(), board, in: environment) { _ in http }
+    context.drivers = drivers
+    self.context = context
     let backends = Backends(vault, context, kinds: kinds)
     service = TokenService(
-      panel: board.panel, backends: backends,
+      panel: panel ?? board.panel, backends: backends,
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, events: stream
     ) {}
     let accounts = AccountService(
-      service: service, backends: backends, veryLongHold: board.profile.timing.reportHold)
+      service: service, backends: backends, veryLongHold: board.profile.timing.reportHold
+    ) { [ending] in
+      ending.hasCome.withLock { $0 = true }
+    }
     handler = ControlRequestHandler(service: service, backends: backends, board: board, accounts: accounts)
   }
 
   deinit {
-    for name in ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "server.json"] {
+    for name in [
+      "vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "server.json",
+      FactoryReset.markerName,
+    ] {
       unlink("\(path)/\(name)")
     }
     rmdir(path)
   }
+
+  private final class Ending: Sendable {
+    let hasCome = Mutex(false)
+  }
+
+  /// Whether the service was asked to end.
+  var hasEnded: Bool { ending.hasCome.withLock { $0 } }
 
   /// Enrolls an account that needs no server.
   func enroll(_ name: String) async throws {

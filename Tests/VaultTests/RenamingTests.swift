@@ -57,6 +57,21 @@ import VaultModel
     }
   }
 
+  /// Fails if names are compared byte by byte: reading the one-time passwords then ended the process.
+  @Test("A name that differs from another one only in its Unicode form is taken") func unicodeForms() throws {
+    let (composed, decomposed) = (AccountID("\u{E9}"), AccountID("e\u{301}"))
+    try vault.rename(AccountID("old"), to: composed, entry)
+    #expect(throws: StateStoreError.conflict(.account(decomposed), .nameTaken)) {
+      try vault.rename(AccountID("other"), to: decomposed, entry)
+    }
+    #expect(throws: StateStoreError.conflict(.account(decomposed), .nameTaken)) {
+      try vault.put(
+        AccountRecord(
+          id: decomposed, server: TokenServerID("server"), profile: "p", stage: .active, secrets: secrets("s")))
+    }
+    #expect(try vault.accounts().map(\.id) == [AccountID("other"), composed])
+  }
+
   @Test("A name that is taken, or an account that is not there, changes nothing")
   func nameThatIsTakenOrAnAccountThatIsNotThereChangesNothing() throws {
     #expect(throws: StateStoreError.conflict(.account(AccountID("other")), .nameTaken)) {

@@ -110,6 +110,18 @@ import Vault
     #expect(try vault.unresolvedIntents() == [intent(login, alice)])
   }
 
+  @Test("What stays of an account without keys is kept with its PIN") func keepsTheRemainder() throws {
+    var enrolled = account(alice, "key and PIN")
+    enrolled.pin = PINMetadata(.server, length: 5)
+    enrolled.allowedOrigins = ["https://shop.example"]
+    try vault.put(enrolled)
+    try vault.dropKeys(of: alice, if: nil, keeping: secrets("PIN"), entry(.disenrolled, alice))
+    let kept = try vault.account(alice)
+    #expect(kept.stage == .mustEnrollAgain && kept.pin == enrolled.pin && kept.profile == enrolled.profile)
+    #expect(kept.enrollment == enrolled.enrollment && kept.allowedOrigins == enrolled.allowedOrigins)
+    #expect(SecretBytes.constantTimeEqual(kept.secrets, secrets("PIN")))
+  }
+
   @Test("Wipes one account and no other") func wipesOneAccountAndNoOther() throws {
     try vault.put(account(bob))
     try vault.journal(intent(login, alice), entry(.decided))

@@ -39,13 +39,12 @@ import VaultModel
   }
 
   /// From the hint to the end of a request: none before the LED lights, one before the answer is sent.
-  @Test("An approval waits three times") func approval() throws {
+  @Test("An approval waits twice") func approval() throws {
     let beforeTheLED = syncs {
       vault.enqueue(.record(entry(.announced, alice)))
       vault.enqueue(.record(entry(.opened, alice)))
     }
     #expect(beforeTheLED == 0)
-    #expect(try syncs { try vault.flush() } == 1)
     #expect(try syncs { try vault.journal(intent(transaction, alice, key: "k"), entry(.decided, alice)) } == 1)
     #expect(syncs { vault.enqueue(.resolveIntent(transaction, entry(.settled, alice))) } == 0)
     #expect(try syncs { try vault.flush() } == 1)
@@ -87,12 +86,13 @@ import VaultModel
     #expect(try vault.auditLines(newest: 2).map(\.entry.detail) == ["first", "second"])
   }
 
-  /// A bound for flash wear: 16 KiB for each approval.
-  @Test("An approval writes at most 16 KiB") func bytesPerApproval() throws {
+  /// A bound for flash wear. The kernel writes whole pages of 4 KiB, and the log's index in addition.
+  @Test("An approval writes at most 10 KiB") func bytesPerApproval() throws {
     // The audit chain of a used token.
     for _ in 0..<200 { try vault.record(entry(.opened, alice, String(repeating: "x", count: 60))) }
     let bytes = try bytesWritten(by: approval)
-    #expect((1...16_384).contains(bytes), "\(bytes) bytes")
+    print("an approval: \(bytes) bytes")
+    #expect((1...10_240).contains(bytes), "\(bytes) bytes")
   }
 
   /// Of the requests of a day, most were started by an attacker or a broken portal: 42 in an hour, fewer than the bound
@@ -108,10 +108,30 @@ import VaultModel
     #expect((1...8 << 20).contains(bytes), "\(bytes) bytes")
   }
 
+  /// Fails if commits change the size of the log: a file system with a journal then writes and waits more.
+  @Test("The log of a process that stays has a fixed size") func reservedLog() throws {
+    let fixture = try VaultFixture(in: "/dev/shm")
+    let vault = try Vault.open(directory: fixture.path, deviceSecret: fixture.deviceSecret(), reservesLog: true)
+    func size() throws -> Int { try contents(of: "\(fixture.path)/vault.sqlite3-wal").count }
+    #expect(try size() == 65_536)
+    try vault.put(server(acme))
+    try vault.put(account(alice))
+    // These commits replace secrets and truncate the log.
+    #expect(try size() < 65_536)
+    for _ in 0..<8 { try approve(in: vault) }
+    for _ in 0..<40 {
+      #expect(try size() == 65_536)
+      try approve(in: vault)
+    }
+    #expect(try vault.verifyAudit() == .intact(lines: 4 * 48, first: 1))
+    #expect(try fixture.vault().auditLines(newest: 1).map(\.entry.kind) == [.settled])
+  }
+
   /// The changes of `approval`. A commit that also copies the log into the file waits more often.
-  private func approve() throws {
+  private func approve() throws { try approve(in: vault) }
+
+  private func approve(in vault: Vault) throws {
     for kind in [AuditEntry.Kind.announced, .opened] { vault.enqueue(.record(entry(kind, alice))) }
-    try vault.flush()
     try vault.journal(intent(transaction, alice, key: "k"), entry(.decided, alice))
     vault.enqueue(.resolveIntent(transaction, entry(.settled, alice)))
     try vault.flush()

@@ -10,7 +10,7 @@ struct Bench: ParsableCommand {
       "scripts/bench builds everything and runs this. Prints one table; what it is doing is on standard error.")
 
   enum Measurement: String, CaseIterable, ExpressibleByArgument {
-    case latency, storage, line, pin, push, pingam, idle, start, streams, transactions
+    case latency, processes, storage, line, pin, push, pingam, idle, start, streams, transactions
     /// Only inside the bench kernel.
     case hardware
 
@@ -19,6 +19,7 @@ struct Bench: ParsableCommand {
     func rows(on stage: Stage) throws -> [Row] {
       switch self {
       case .latency: try LatencyRows.measure(on: stage)
+      case .processes: try ProcessRows.measure(on: stage)
       case .storage: try StorageRows.measure(on: stage)
       case .line: try LineRows.measure(on: stage)
       case .pin: try PINRows.measure(on: stage)

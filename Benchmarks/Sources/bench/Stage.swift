@@ -123,22 +123,34 @@ final class TokenServer {
 
 /// A running token with the simulated board, enrolled.
 final class Token {
-  /// The variables of the installed service that affect memory.
-  static let serviceEnvironment = ["BOTAN_MLOCK_POOL_SIZE": "128"]
+  /// The variables of the installed service that affect memory and start.
+  static let serviceEnvironment = ["BOTAN_MLOCK_POOL_SIZE": "128", "GNUTLS_NO_IMPLICIT_INIT": "1"]
 
   let user: String
   let readings: ProcessReadings
   let control: ControlSocket
   private let child: Child
+  /// The network process of a service of two processes.
+  private let network: Child?
+  /// Of the network process.
+  let networkReadings: ProcessReadings?
 
-  /// - Parameter environment: variables of the service, but not of the enrollment.
-  init(on stage: Stage, user: String, at server: TokenServer, environment: [String: String] = [:]) throws {
+  /// - Parameters:
+  ///   - environment: variables of the service, but not of the enrollment.
+  ///   - isSplit: whether the service is two processes.
+  init(
+    on stage: Stage, user: String, at server: TokenServer, environment: [String: String] = [:], isSplit: Bool = false
+  ) throws {
     self.user = user
     let state = "\(stage.directory)/\(user)"
     _ = try stage.run("approval-token", ["enroll", server.add(user: user).uri, "--state", state])
+    let environment = Self.serviceEnvironment.merging(environment) { _, own in own }
+    let relay = ["--relay", state + ".relay"]
+    network = isSplit ? try stage.start("approval-tokend", ["network"] + relay, environment: environment) : nil
+    if let network, try network.readLine() != "ready" { throw BenchError("the network process is not ready") }
+    networkReadings = network.map { ProcessReadings(processID: $0.processID) }
     child = try stage.start(
-      "approval-tokend", ["serve", "--state", state],
-      environment: Self.serviceEnvironment.merging(environment) { _, own in own })
+      "approval-tokend", (isSplit ? ["device"] + relay : ["serve"]) + ["--state", state], environment: environment)
     guard try child.readLine() == "ready" else { throw BenchError("approval-tokend is not ready") }
     readings = ProcessReadings(processID: child.processID)
     control = ControlSocket(path: state + "/control.sock")
@@ -148,6 +160,7 @@ final class Token {
   init(on stage: Stage, user: String, choosing pin: String, at server: TokenServer) throws {
     self.user = user
     let state = "\(stage.directory)/\(user)"
+    (network, networkReadings) = (nil, nil)
     child = try stage.start("approval-tokend", ["serve", "--state", state])
     guard try child.readLine() == "ready" else { throw BenchError("approval-tokend is not ready") }
     readings = ProcessReadings(processID: child.processID)
@@ -163,5 +176,8 @@ final class Token {
     _ = try led.waitForLED("idle, connected")
   }
 
-  func end() { child.end() }
+  func end() {
+    child.end()
+    network?.end()
+  }
 }

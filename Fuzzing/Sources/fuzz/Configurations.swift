@@ -5,15 +5,22 @@ import Boards
 @testable import ServerParsers
 @testable import TokenDaemon
 
-/// User-written files: board profiles and the configurations of both programs.
+/// User-written files: board profiles, the configurations of both programs, and credentials for the bench.
 func readConfiguration(_ bytes: [UInt8]) {
-  let input = Input(bytes, choices: 4)
+  let input = Input(bytes, choices: 5)
   switch input.choice {
   case 0: _ = try? BoardProfile(parsing: input.text, file: "board.toml")
   case 1: _ = try? Configuration(parsing: input.text, file: "config.toml")
   case 2: _ = try? ConfigurationFile.parse(input.text)
-  default: propose(input.text)
+  case 3: propose(input.text)
+  default: readPortalFile(input.text)
   }
+}
+
+private func readPortalFile(_ text: String) {
+  guard let file = try? PortalFile(parsing: text) else { return }
+  require(!file.client.isEmpty && !file.secret.isEmpty, "a portal has a name and a secret")
+  require(!(file.client + file.secret).contains(where: \.isNewline), "they are in one line")
 }
 
 /// Proposes a profile for a machine. Each line of the text is a GPIO chip: its label and the names of its lines,

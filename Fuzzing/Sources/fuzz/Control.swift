@@ -63,4 +63,5 @@ private func readAnswers(_ line: [UInt8]) {
   _ = try? ControlResponse<LEDStatus>(line: line)
   _ = try? ControlResponse<ResourceReply>(line: line)
   _ = try? ControlResponse<PanelChange>(line: line)
+  _ = try? ControlResponse<EventLine>(line: line)
 }

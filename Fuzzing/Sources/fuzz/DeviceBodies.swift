@@ -89,14 +89,19 @@ private func readTokenForm(_ body: [UInt8]) {
   }
 }
 
-private let request = Array(#"{"a":1}"#.utf8)
+private let request = JSON.encode(
+  ApprovalRequest(
+    iss: "https://s", clientID: "C", profileID: "P", transactionID: "t", type: "login", method: .push, message: nil,
+    pushMessage: nil, nonce: "", sentAtMs: 0, expiresInMs: 60_000))
+/// The answers in the corpus name its hash.
+private let formerRequest = Array(#"{"a":1}"#.utf8)
 
 private func judgeAnswer(_ plaintext: [UInt8], _ method: ApprovalRequest.Method) {
   var transaction = Transaction(
     id: "t", userID: UserID("ann"), clientID: ClientID("C"), profileID: ProfileID("P"), type: "login", method: method,
     callbackURI: "https://portal.example/", message: nil, nonce: [UInt8](repeating: 7, count: 32).base64URL,
     request: request, callbackOnExpiry: false, createdAt: Timestamp(0), expiresAt: Timestamp(60_000))
-  transaction.formerRequests = [UInt8](repeating: 9, count: 64)
+  transaction.formerRequests = [UInt8](repeating: 9, count: 32) + SHA256.hash(formerRequest)
   if method == .pushWithCustomAuthenticator { (transaction.authenticator, transaction.hasFallback) = ("badge", true) }
   switch try? AnswerVerifier.read(plaintext, for: transaction, issuer: "https://s") {
   case .proof(let proof, let claim)?:

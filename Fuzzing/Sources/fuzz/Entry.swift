@@ -6,6 +6,7 @@ typealias FuzzTarget = @Sendable ([UInt8]) -> Void
 
 /// Targets by name; each has a directory of seeds in `Fuzzing/Corpus`.
 private let targets: [String: FuzzTarget] = [
+  "badge-replies": readBadgeReply,
   "configurations": readConfiguration,
   "control": readControlMessage,
   "control-calls": answerCall,
@@ -16,10 +17,13 @@ private let targets: [String: FuzzTarget] = [
   "listener-requests": readListenerRequest,
   "mqtt": readMQTTPayload,
   "openpgp": readOpenPGP,
+  "plug-in-questions": readPluginQuestion,
+  "plug-ins": readPlugin,
   "portal": readPortalRequest,
   "proofs": readProof,
   "push-challenges": readPushChallenges,
   "push-envelopes": readPushEnvelope,
+  "relay": readRelay,
   "request-heads": readRequestHead,
   "response-heads": readResponseHead,
   "script-results": readScriptResult,

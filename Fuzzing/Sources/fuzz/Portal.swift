@@ -25,10 +25,14 @@ private func readForm(_ bytes: [UInt8]) {
 
 /// Parses the request of a portal to start a transaction.
 private func readOrder(_ bytes: [UInt8], _ configuration: ServerConfiguration) {
-  guard let form = try? Form(parsing: bytes), let order = try? StartRequest(form, .v4, configuration) else { return }
+  guard let form = try? Form(parsing: bytes), let order = try? StartRequest(form, of: "p", .v4, configuration)
+  else { return }
   let limit = configuration.mobileAuthentication.maxMessageLength
   require(
     order.message.unicodeScalars.count <= limit && !order.userID.text.isEmpty, "an accepted order keeps the limits")
+  require(
+    (order.readBack != nil) == order.type.readsBack && order.readBack?.isEmpty != true,
+    "an order has digits to type if its type wants some")
   judgeCallback(order.callbackURI)
 }
 
@@ -37,6 +41,8 @@ private let configuration: ServerConfiguration = {
   configuration.types = [
     .init(name: "login", messages: ["en": "Log in?", "nl": "Inloggen?"]), .init(name: "payment", method: .pushWithPIN),
   ]
+  configuration.types.append(.init(name: "transfer"))
+  configuration.types[2].readsBack = true
   return configuration
 }()
 

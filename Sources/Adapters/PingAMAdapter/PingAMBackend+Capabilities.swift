@@ -21,7 +21,7 @@ extension PingAMBackend: FormerAccounts {
 
 extension PingAMBackend: ReachCheck {
   package func reach(_ server: TokenServerRecord, accounts: [AccountRecord]) async throws {
-    try await PingAM.reach(accounts, over: try context.http(to: server.id, pins: CertificatePins(server).pins))
+    try await PingAM.reach(accounts, over: try http(to: server, of: accounts))
   }
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import HTTP
 package import MobileAuth
 import RegistrationURIs
 package import ServerBackends
@@ -48,10 +49,16 @@ package struct PingAMBackend: ServerBackend {
     for server: TokenServerRecord, accounts: [AccountRecord], in environment: TokenEnvironment
   ) throws -> (any TokenServerClient)? {
     try PingAMServerClient(
-      server, accounts: accounts, http: try context.http(to: server.id, pins: CertificatePins(server).pins),
+      server, accounts: accounts, http: try http(to: server, of: accounts),
       dependencies: PingAMServerClient.Dependencies(
         ingress: ingress, messageStore: context.store, settings: settings, pinVerifier: context.pinVerifier,
         isTamperedWith: isTamperedWith, in: environment))
+  }
+
+  func http(to server: TokenServerRecord, of accounts: [AccountRecord]) throws -> any HTTPTransport {
+    let mechanisms = accounts.compactMap { try? Mechanism($0) }
+    let addresses = mechanisms.flatMap { [$0.metadata.registrationURL, $0.metadata.authenticationURL] }
+    return try context.http(to: server.id, at: addresses, pins: CertificatePins(server).pins)
   }
 
   /// The settings for enrollments, the same for all accounts.

@@ -85,7 +85,8 @@ package struct PingAMEnrollment: Sendable {
     // A message may have activated the stored account, or a command may have removed it, since `draft` read it.
     guard try isKept(draft) else { return try await enroll(text, name: name, trust: trust) }
     try await keepOtherHalf(uri.oath, of: &draft, policies)
-    let client = PingAMHTTPClient(http: makeHTTPTransport(try keepingPins(trust, ticket)))
+    let addresses = [ticket.registrationURL, ticket.authenticationURL]
+    let client = PingAMHTTPClient(http: makeHTTPTransport(try keepingPins(trust, ticket).limited(to: addresses)))
     progress("registering \(uri.accountName.sanitized) at \(draft.account.server)")
     let fault = try await fault(registering: draft, ticket, client)
     // If a message has activated the account, AM knows it, even if AM's response was an error.

@@ -47,7 +47,8 @@ package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
     pace.lifetime = context.settings.requestLifetime
     return try PrivacyIDEAServerClient(
       server, accounts: accounts, pinVerifier: context.pinVerifier,
-      http: try context.http(to: server.id, pins: CertificatePins(server).pins), in: environment, pace: pace)
+      // A challenge names the address of its answer, and is signed.
+      http: try context.http(to: server.id, at: nil, pins: CertificatePins(server).pins), in: environment, pace: pace)
   }
 }
 

@@ -62,7 +62,7 @@ package struct PushEnrollment: Sendable {
   package func enroll(_ text: String, name: String?, trust: ServerTrust) async throws -> AccountRecord {
     let uri = try EnrollmentURI(text)
     let former = try registry.servers().first { $0.url == uri.endpoint }.map { try CertificatePins($0).pins }
-    let trust = trust.keeping(pins: former ?? [])
+    let trust = trust.keeping(pins: former ?? []).limited(to: [uri.endpoint])
     try check(uri, trust)
     let server = try self.server(for: uri, trust)
     var (account, credentials) = try self.account(for: uri, at: server, name: name)

@@ -116,6 +116,43 @@ struct AccountCredentials: Sendable {
 }
 
 extension AccountCredentials {
+  /// What stays of an account whose keys are dropped: the PIN and the other authenticators, with which its user can
+  /// log in.
+  /// - Parameter keys: those that the server still has; nil for none.
+  /// - Returns: nil without a PIN.
+  static func remainder(
+    pin: AccountPIN?, authenticators: [StoredAuthenticator], preferred: String?,
+    keys: (own: OpenPGPKey, server: OpenPGPCertificate)?
+  ) -> SecretBytes? {
+    guard let pin else { return nil }
+    var fields = SecretFields()
+    if let keys {
+      fields[Tag.key] = keys.own.secret
+      fields[Tag.serverCertificate] = SecretBytes(copying: keys.server.bytes)
+    }
+    pin.write(to: &fields)
+    if !authenticators.isEmpty { fields[Tag.authenticators] = .joining(authenticators.map(\.encoded)) }
+    fields.set(Tag.preferred, text: preferred)
+    return fields.encoded
+  }
+
+  /// The credentials of an account that must be enrolled again: with its keys, if only its push enrollment was lost.
+  /// - Parameter key: a new one, for an account whose keys were dropped. The server's certificate is then missing.
+  init(remainderOf record: AccountRecord, or key: OpenPGPKey) throws(StateStoreError) {
+    guard var fields = SecretFields(encoded: record.secrets) else { throw .corrupt(.keys(of: record.id)) }
+    if fields[Tag.key] == nil || fields[Tag.serverCertificate] == nil {
+      fields[Tag.key] = key.secret
+      fields[Tag.serverCertificate] = nil
+    }
+    try self.init(fields, pinLength: record.pin?.length, of: record.id)
+  }
+
+  /// Takes a new key.
+  mutating func replaceKeys(with key: OpenPGPKey) {
+    self.key = key
+    serverCertificate = nil
+  }
+
   /// Decodes the former encoding: key, certificate or nothing, code digest; with a PIN its length and token; with a
   /// pending change of the PIN its ID, length and token.
   init(former account: AccountRecord) throws(StateStoreError) {

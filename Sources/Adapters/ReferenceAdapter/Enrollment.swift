@@ -17,6 +17,7 @@ package struct Enrollment: Sendable {
   let environment: TokenEnvironment
   let pinSetup: PINSetup?
   private let deviceName: String
+  private let boardSerial: String?
   let progress: @Sendable (String) -> Void
 
   /// Lets the user choose a PIN, and protects it on this device.
@@ -41,16 +42,18 @@ package struct Enrollment: Sendable {
   ///   - pinPrompter: lets the user choose a PIN; nil without a keypad. Servers that require a PIN are then refused.
   ///   - deviceName: what the server's administrators and portals call this device. One that the server would refuse
   ///     counts as nil: "Approval Token".
+  ///   - boardSerial: the serial number of the board, of at most 64 printable characters.
   ///   - progress: called with a progress message for the waiting user.
   package init(
     registry: any EnrollmentRegistry & StateStore, in environment: TokenEnvironment, pinPrompter: PINSetup?,
-    deviceName: String? = nil, progress: @escaping @Sendable (String) -> Void,
+    deviceName: String? = nil, boardSerial: String? = nil, progress: @escaping @Sendable (String) -> Void,
     makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport
   ) {
     self.registry = registry
     self.environment = environment
     self.pinSetup = pinPrompter
     self.deviceName = deviceName.flatMap(acceptable) ?? "Approval Token"
+    self.boardSerial = boardSerial
     self.progress = progress
     self.makeHTTPTransport = makeHTTPTransport
   }
@@ -68,7 +71,7 @@ package struct Enrollment: Sendable {
   ) async throws -> AccountRecord {
     try requireUnused(name)
     let former = try registry.servers().first { $0.url == uri.server }.map { try DeviceCredentials($0).pins } ?? []
-    let trust = trust.keeping(pins: former)
+    let trust = trust.keeping(pins: former).limited(to: [uri.server])
     var (server, device) = try registration(at: uri.server, trust.pins)
     let http = makeHTTPTransport(trust)
     let isRegistered = device.clientID != nil
@@ -112,7 +115,7 @@ package struct Enrollment: Sendable {
     let registration = RegistrationRequest(
       clientName: deviceName, softwareID: ReferenceServerClient.software.id,
       softwareVersion: ReferenceServerClient.software.version, key: JWK(device.deviceKey.publicKey),
-      capabilities: capabilities)
+      capabilities: capabilities, boardSerial: boardSerial)
     device.clientID = try await client.register(registration, code: code.digits).clientID
     server.secrets = try device.encoded()
     try registry.put(server)
@@ -136,7 +139,8 @@ package struct Enrollment: Sendable {
       environment.auditEntry(.pinsDropped, detail: "\(server.id): \(dropped.joined(separator: ", "))"))
   }
 
-  /// Returns the server's record. A new device key is stored before the server receives it.
+  /// Returns the server's record. A new device key is stored before the server receives it, without the pins: those of
+  /// an enrollment that did not reach the server would apply to later ones.
   private func registration(
     at url: String, _ pins: [String]
   ) throws -> (TokenServerRecord, DeviceCredentials) {
@@ -151,11 +155,12 @@ package struct Enrollment: Sendable {
     }
     let id = TokenServerID(String(url.dropFirst("https://".count)))
     try registry.requireNoOtherKind(of: id, than: ReferenceServerClient.kind)
-    let credentials = DeviceCredentials(deviceKey: try P256PrivateKey(), clientID: nil, pins: pins)
+    var credentials = DeviceCredentials(deviceKey: try P256PrivateKey(), clientID: nil, pins: [])
     let record = TokenServerRecord(
       id: id, kind: ReferenceServerClient.kind, url: url, registration: environment.makeEnrollmentID(),
       secrets: try credentials.encoded())
     try registry.put(record)
+    credentials.pins = pins
     return (record, credentials)
   }
 

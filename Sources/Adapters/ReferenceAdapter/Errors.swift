@@ -100,22 +100,23 @@ extension FailureCounts {
 extension AuthenticatorFailure {
   fileprivate init(_ problem: Problem, _ slug: Problem.Slug) {
     self.init(
-      number: slug.code, reason: (problem.detail ?? problem.title).sanitized, info: problem.customInfo.map(Info.init),
-      isRevoked: slug == .authenticatorDeregistered || problem.authenticatorRevoked == true)
+      number: slug.code, reason: (problem.detail ?? problem.title).sanitized,
+      info: problem.customInfo.map(AuthenticatorInfo.init),
+      isRevoked: slug == .authenticatorDeregistered || problem.authenticatorRevoked == true,
+      endsRequest: problem.state.map { $0 != .open } ?? false)
   }
 
   fileprivate init(_ error: OAuthError) {
     let number = error.errorCode ?? Problem.Slug.customFailed.code
     self.init(
-      number: number, reason: (error.errorDescription ?? error.error).sanitized, info: error.customInfo.map(Info.init),
+      number: number, reason: (error.errorDescription ?? error.error).sanitized,
+      info: error.customInfo.map(AuthenticatorInfo.init),
       isRevoked: number == Problem.Slug.authenticatorDeregistered.code || error.authenticatorRevoked == true)
   }
 }
 
-extension AuthenticatorFailure.Info {
-  fileprivate init(_ info: CustomInfo) {
-    self.init(status: info.status, data: info.data.sanitized(atMost: 256))
-  }
+extension AuthenticatorInfo {
+  init(_ info: CustomInfo) { self.init(status: info.status, data: info.data.cut(atMost: Self.longestData)) }
 }
 
 extension RemoteState {

@@ -2,11 +2,11 @@
 package import HTTP
 package import MobileAuth
 package import ReferenceProtocol
-import Secrets
+package import Secrets
 package import ServerBackends
 
 /// The reference token server.
-package struct ReferenceBackend: ServerBackend {
+package struct ReferenceBackend: Reenrollment {
   package static let kind = ReferenceServerClient.kind
   package static let displayName = "the reference token server"
   package static let uriPrefixes = ["approvaltoken://activate?"]
@@ -34,11 +34,26 @@ package struct ReferenceBackend: ServerBackend {
     }
     let enrollment = Enrollment(
       registry: context.store, in: context.environment, pinPrompter: setup, deviceName: context.settings.deviceName,
-      progress: request.progress, makeHTTPTransport: context.makeHTTPTransport)
+      boardSerial: context.settings.boardSerial, progress: request.progress,
+      makeHTTPTransport: context.makeHTTPTransport)
     let board = context.board ?? BoardCapabilities(hasKeypad: false, hasColorLED: true)
     return try await enrollment.enroll(
       uri, name: request.name, trust: context.trust(for: request, pins: uri.pins),
-      capabilities: ApprovalCapabilities(board, keypadCodes: context.keypadCodes), origins: request.allowedOrigins)
+      capabilities: ApprovalCapabilities(board).with(context.drivers), origins: request.allowedOrigins)
+  }
+
+  package func enrollAgain(
+    _ account: AccountRecord, typing pin: PIN, _ progress: @escaping @Sendable (String) -> Void
+  ) async throws -> AccountRecord {
+    guard let server = try context.store.servers().first(where: { $0.id == account.server }) else {
+      throw StateStoreError.notFound(.server(account.server))
+    }
+    let enrollment = Enrollment(
+      registry: context.store, in: context.environment, pinPrompter: nil, progress: progress,
+      makeHTTPTransport: context.makeHTTPTransport)
+    return try await enrollment.enrollAgain(
+      account, at: server, typing: pin, binding: context.store.pinBinding,
+      over: try context.http(to: server.id, at: [server.url], pins: ReferenceServerClient.pins(of: server)))
   }
 
   package func client(
@@ -46,9 +61,20 @@ package struct ReferenceBackend: ServerBackend {
   ) throws -> (any TokenServerClient)? {
     try ReferenceServerClient(
       server, accounts: accounts, registry: context.store, pinBinding: context.store.pinBinding,
-      http: try context.http(to: server.id, pins: ReferenceServerClient.pins(of: server)), in: environment,
-      broker: context.hintBroker,
-      capabilities: context.board.map { ApprovalCapabilities($0, keypadCodes: context.keypadCodes) })
+      http: try context.http(to: server.id, at: [server.url], pins: ReferenceServerClient.pins(of: server)),
+      in: environment, broker: context.hintBroker,
+      capabilities: context.board.map { ApprovalCapabilities($0) }, drivers: context.drivers,
+      unlocked: context.unlockedTokens)
+  }
+}
+
+extension ReferenceBackend: TypedActivation {
+  package static func check(server: String, pins: [String]) throws {
+    _ = try form(of: ActivationURI(server: server, code: .random(), pins: pins).text)
+  }
+
+  package static func enrollmentURI(server: String, code: String, pins: [String]) -> String? {
+    ActivationCode(code).map { ActivationURI(server: server, code: $0, pins: pins).text }
   }
 }
 
@@ -78,10 +104,18 @@ extension WireError: ReportedError {
 }
 
 extension ApprovalCapabilities {
-  /// - Parameter keypadCodes: `BackendContext.keypadCodes`.
-  init(_ board: BoardCapabilities, keypadCodes: [String] = []) {
+  init(_ board: BoardCapabilities) {
     self.init(
       display: board.hasDisplay ? .text : .none, keypad: board.hasKeypad, button: true,
-      led: board.hasColorLED ? .rgb : .mono, custom: board.hasKeypad ? keypadCodes : [])
+      led: board.hasColorLED ? .rgb : .mono)
+    readBack = board.hasKeypad
+  }
+
+  /// With the authenticators that can be used now.
+  func with(_ drivers: AuthenticatorDrivers) -> ApprovalCapabilities {
+    var capabilities = self
+    capabilities.biometric = drivers.usable(as: .biometric)
+    capabilities.custom = drivers.usable(as: .custom)
+    return capabilities
   }
 }

@@ -12,11 +12,23 @@ extension ReferenceServerClient {
   package func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict {
     listedMessage.discard()
     defer { listedMessage.discard() }
+    do {
+      let verdict = try await confirm(response)
+      conclude(response, isRight: verdict.decision == .accept)
+      return verdict
+    } catch {
+      if error.effect != .retry { conclude(response, isRight: false) }
+      throw error
+    }
+  }
+
+  private func confirm(_ response: SealedResponse) async throws(TokenServerError) -> Verdict {
     let reply = try await send(response)
     let status = try DeviceClient.decode(RequestStatus.self, reply)
     guard let receipt = status.receipt else { throw .unreachable("the token server's answer has no receipt") }
     try requireReceipt(status, for: response)
-    return try response.verdict(RemoteState(status.state), receipt: receipt.sanitized)
+    return try response.verdict(
+      RemoteState(status.state), receipt: receipt.sanitized, info: status.customInfo.map(AuthenticatorInfo.init))
   }
 
   private func send(_ response: SealedResponse) async throws(TokenServerError) -> HTTPResponse {
@@ -27,8 +39,8 @@ extension ReferenceServerClient {
         .post, "/requests/\(response.request.pending.transaction)/answers", body: response.body,
         headers: ["Idempotency-Key": response.idempotencyKey], about: profile)
     }
-    guard case .custom(let challenge) = response.request.contents.challenge, !response.hasPIN,
-      let account = try? self.account(id), let authenticator = account.registered(challenge.authenticator)
+    guard response.decision == .accept, let source = response.source, let account = try? self.account(id),
+      let authenticator = account.registered(source)
     else { return try await send() }
     return try await revoking(authenticator, of: account, send)
   }
@@ -55,8 +67,10 @@ extension ReferenceServerClient {
       attempt: Int(context[64]), decision: response.decision == .accept ? .accept : .deny,
       reason: response.decision.reason, methodUsed: method, gesture: ApprovalAnswer.Gesture(response.gesture),
       answeredAfterMs: response.answeredAfter.milliseconds)
+    answer.readBack = response.readBack?.bytes.withExposedSecret { String(decoding: $0, as: UTF8.self) }
     do {
       try addProof(of: response, by: account, to: &answer, nonce, digest)
+      answer.underlyingError = response.underlyingError
       let sealed = try account.key.seal(JSON.encode(answer), to: account.serverCertificate)
       return response.sealed(JSON.encode(SealedAnswer(answer: sealed.base64)))
     } catch let fault as TokenServerError { throw fault } catch {
@@ -74,18 +88,23 @@ extension ReferenceServerClient {
         (answer.methodUsed, answer.fallbackFrom) = (.pushWithPIN, answer.methodUsed)
       }
       let claim = ApprovalClaim(nonce: nonce, requestSHA256: digest, decision: .accept)
-      answer.pinProof = try knowledgeKey(of: account, typed: pin).proof(claim).base64URL
-    } else if let code = response.code, case .custom(let challenge) = response.request.contents.challenge {
-      guard let authenticator = account.registered(challenge.authenticator) else {
+      let opened = try open(account, typed: pin)
+      note(opened, of: account, in: response)
+      answer.pinProof = try opened.key.proof(claim).base64URL
+    } else if let given = response.data, let source = response.authenticator {
+      guard let authenticator = account.registered(source) else {
         throw TokenServerError.authenticatorFailed(
           AuthenticatorFailure(number: 9022, reason: "the authenticator was deregistered", isRevoked: true))
       }
-      let data = code.data
+      let data = given.sent
       let claim = AuthenticatorClaim(
         nonce: nonce, requestSHA256: digest, decision: .accept, authenticator: authenticator.identifier, data: data)
+      let method: ApprovalRequest.Method =
+        authenticator.kind == .biometric ? .pushWithFingerprint : .pushWithCustomAuthenticator
+      if answer.methodUsed != method { (answer.methodUsed, answer.fallbackFrom) = (method, answer.methodUsed) }
       answer.authenticator = authenticator.identifier
       answer.authenticatorProof = try key(of: authenticator, account).proof(claim).base64URL
-      answer.customData = data.base64
+      if authenticator.kind == .custom { answer.customData = data.base64 } else { answer.gesture.kind = .finger }
     }
   }
 }
@@ -111,6 +130,7 @@ extension ApprovalAnswer.Gesture {
       case .veryLongHold: .veryLongHold
       case .enter: .enter
       case .cancelKeys: .cancelKeys
+      case .authenticator, .authenticatorCancel: .authenticator
       }
     self.init(kind: kind, heldMs: gesture.held.milliseconds)
   }

@@ -21,7 +21,7 @@ extension ReferenceServerClient: UserAuthenticators {
           identifier: entry.identifier, name: entry.name.sanitized(atMost: 64), kind: kind,
           isRegistered: entry.isRegistered(by: stored),
           isPreferred: entry.identifier == preferred && entry.isRegistered(by: stored),
-          isSupported: kind == .pin || entry.supported && canUse(entry.identifier))
+          isSupported: kind == .pin || entry.supported && canUse(entry.identifier, as: kind, by: stored))
       }
     }
   }
@@ -29,11 +29,12 @@ extension ReferenceServerClient: UserAuthenticators {
   package func storedAuthenticators(of id: AccountID) throws(TokenServerError) -> [Authenticator] {
     let stored = try account(id)
     let pin = AuthenticatorEntry.pinIdentifier
-    let others = stored.authenticators.filter { $0.registration == nil }.map(\.identifier)
-    return ((stored.pin == nil ? [] : [pin]) + others).map { identifier in
+    let others = stored.authenticators.filter { $0.registration == nil }.map { ($0.identifier, $0.kind) }
+    return ((stored.pin == nil ? [] : [(pin, .pin)]) + others).map { identifier, kind in
       Authenticator(
-        identifier: identifier, name: identifier, kind: identifier == pin ? .pin : .custom, isRegistered: true,
-        isPreferred: identifier == stored.preferred ?? pin, isSupported: identifier == pin || canUse(identifier))
+        identifier: identifier, name: identifier, kind: kind, isRegistered: true,
+        isPreferred: identifier == stored.preferred ?? pin,
+        isSupported: kind == .pin || canUse(identifier, as: kind, by: stored))
     }
   }
 
@@ -49,9 +50,19 @@ extension ReferenceServerClient: UserAuthenticators {
     environment.report(.audited(entry))
   }
 
-  /// Whether this token has a source for the authenticator's data now.
-  func canUse(_ authenticator: String) -> Bool {
-    capabilities?.keypad == true && capabilities?.custom.contains(authenticator) == true
+  /// Whether this token has a source for the authenticator's data now, and its key.
+  func canUse(_ authenticator: String, as kind: Authenticator.Kind, by account: Account) -> Bool {
+    guard drivers.usable(authenticator, as: kind) != nil else { return false }
+    return account.registered(authenticator).map { isUnlocked($0, of: account) } ?? true
+  }
+
+  /// Notifies the server of drivers that have become usable, or are no longer, since the last validation.
+  private func announceChange() async throws(TokenServerError) {
+    guard let capabilities, announced.withLock({ $0 }) != capabilities else { return }
+    let request = ValidationRequest(
+      softwareVersion: Self.software.version, osVersion: "linux", profiles: [], approvalCapabilities: capabilities)
+    _ = try await client.call(.post, "/validations", body: JSON.encode(request))
+    announced.withLock { $0 = capabilities }
   }
 
   /// Compares what is stored with the server's list: resolves interrupted registrations, and forgets what the server
@@ -66,6 +77,7 @@ extension ReferenceServerClient: UserAuthenticators {
         identifier: AuthenticatorEntry.pinIdentifier, name: "PIN", type: .pin, registered: true, supported: true)
       return account.pin == nil ? [] : [pin]
     }
+    try await announceChange()
     for known in account.authenticators { try await resolveRegistration(of: known, account) }
     let response = try await client.call(.get, "/profiles/\(account.profile)/authenticators")
     let entries = try DeviceClient.decode(AuthenticatorList.self, response).authenticators
@@ -99,20 +111,26 @@ extension ReferenceServerClient: UserAuthenticators {
   }
 
   /// Removes an authenticator that the server no longer accepts.
+  /// - Parameter info: the result of the script that refused it; nil if none was asked.
   func forget(
-    _ authenticator: StoredAuthenticator, of account: Account, because why: String
+    _ authenticator: StoredAuthenticator, of account: Account, because why: String, _ info: AuthenticatorInfo? = nil
   ) throws(TokenServerError) {
-    try remove(
-      authenticator, of: account,
-      environment.auditEntry(
-        .authenticatorRevoked, account: account.id, detail: "\(authenticator.identifier): \(why)"))
+    let entry = environment.auditEntry(
+      .authenticatorRevoked, account: account.id, detail: "\(authenticator.identifier): \(why)")
+    guard try remove(authenticator, of: account, entry) else { return }
+    let failure = AuthenticationStep.Failure(
+      number: Problem.Slug.authenticatorDeregistered.code, reason: why, info: info)
+    environment.report(
+      .step(AuthenticationStep(.revoked(failure), of: account.id, authenticator: authenticator.identifier)))
   }
 
   /// Removes an authenticator and records the entry, unless it was removed, or registered again, meanwhile: the answer
   /// to an attempt and the server's list can both report it.
+  /// - Returns: whether it was removed now.
+  @discardableResult
   func remove(
     _ authenticator: StoredAuthenticator, of account: Account, _ entry: AuditEntry?
-  ) throws(TokenServerError) {
+  ) throws(TokenServerError) -> Bool {
     do {
       let isRemoved = try changeIfNeeded(account.profile, entry) { credentials in
         let others = credentials.authenticators.filter { !$0.isSame(as: authenticator) }
@@ -121,7 +139,9 @@ extension ReferenceServerClient: UserAuthenticators {
         if credentials.preferred == authenticator.identifier { credentials.preferred = nil }
         return true
       }
+      unlocked.remove(unlockedName(of: authenticator, account))
       if isRemoved, let entry { environment.report(.audited(entry)) }
+      return isRemoved
     } catch { throw .refused("\(error)") }
   }
 

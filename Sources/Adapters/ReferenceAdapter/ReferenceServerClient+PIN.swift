@@ -22,7 +22,10 @@ extension ReferenceServerClient {
   /// - Throws: `.pinIncorrect`, `.userDeregistered`.
   package func logIn(_ account: AccountID, typing pin: PIN) async throws(TokenServerError) -> UserSession {
     let account = try await confirmedPINChange(account)
-    return try await logIn(account, with: knowledgeKey(of: account, typed: pin))
+    let opened = try open(account, typed: pin)
+    let session = try await logIn(account, with: opened.key)
+    unlock(opened, of: account)
+    return session
   }
 
   /// Notifies the server that the session ended. The local session has already ended.
@@ -80,7 +83,10 @@ extension ReferenceServerClient {
     _ = try await repeating { [client] () async throws(TokenServerError) in
       try await client.call(.post, path, body: body)
     }
-    try store(AccountPIN(token), of: ticket.profile)
+    for authenticator in try replacePIN(with: token, of: ticket.profile) {
+      // The server is notified only for its list: without its key, the authenticator is of no use.
+      try? await endRegistration(of: authenticator, account(ticket.session.account), in: ticket.session)
+    }
     return ticket.session
   }
 
@@ -98,7 +104,7 @@ extension ReferenceServerClient {
     do {
       switch state {
       case .pending: return account
-      case .committed: try store(AccountPIN(next.token), of: account.profile)
+      case .committed: _ = try replacePIN(with: next.token, of: account.profile)
       case .void: try store(AccountPIN(pin.current), of: account.profile)
       }
     } catch { throw .refused("\(error)") }
@@ -124,11 +130,13 @@ extension ReferenceServerClient {
       throw .unreachable("the token server logged in another user")
     }
     let lifetime = Duration.seconds(max(0, min(response.expiresIn, 86_400)))
-    return UserSession(account: account.id, until: asked + lifetime, accessToken: response.accessToken)
+    return UserSession(
+      account: account.id, until: asked + lifetime, accessToken: response.accessToken,
+      info: response.customInfo.map(AuthenticatorInfo.init))
   }
 
   /// Makes a call that counts as a PIN attempt: the counts in a message that came before are then outdated.
-  private func attempting<Result: Sendable>(
+  func attempting<Result: Sendable>(
     _ call: @Sendable () async throws(TokenServerError) -> Result
   ) async throws(TokenServerError) -> Result {
     listedMessage.discard()
@@ -139,11 +147,16 @@ extension ReferenceServerClient {
   /// Derives the knowledge key `KK'` from a typed PIN. Takes the time of a key derivation, and cannot detect a wrong
   /// PIN.
   func knowledgeKey(of account: Account, typed pin: PIN) throws(TokenServerError) -> KnowledgeKey {
+    try open(account, typed: pin).key
+  }
+
+  /// Decrypts everything that waits for the PIN, with one key derivation.
+  func open(_ account: Account, typed pin: PIN) throws(TokenServerError) -> OpenedPIN {
     let wrapped = try self.pin(of: account).current.wrapped
     do {
-      return try KnowledgeKey(
-        refreshToken: try wrapped.unwrap(with: pin, binding: pinBinding), clientID: clientID,
-        profileID: account.profile)
+      let tokens = try wrapped.unwrapAll(with: pin, binding: pinBinding)
+      let key = try KnowledgeKey(refreshToken: tokens.token, clientID: clientID, profileID: account.profile)
+      return OpenedPIN(key: key, tokens: tokens)
     } catch { throw .refused("the PIN record of account \(account.id) cannot be used: \(error)") }
   }
 

@@ -33,13 +33,17 @@ extension ReferenceServerClient {
     }
   }
 
+  /// The maximum size of a decrypted request, in bytes. The longest message may take six bytes for each of its own.
+  private static let longestRequest = 524_288
+
   package func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerError) -> MobileAuthRequest {
     let account = try self.account(pending.account)
     guard let message = bytes(base64: try await sealedMessage(of: pending)) else {
       throw .notHandleable("the message is not Base64")
     }
     let plaintext: [UInt8]
-    do { plaintext = try account.key.open(message, from: account.serverCertificate) } catch {
+    do { plaintext = try account.key.open(message, from: account.serverCertificate, limit: Self.longestRequest) } catch
+    {
       throw .notHandleable("the message is not encrypted to this device and signed by the token server: \(error)")
     }
     let request: ApprovalRequest
@@ -47,7 +51,11 @@ extension ReferenceServerClient {
     guard request.v == 1 else { throw .notHandleable("version \(request.v) of the request format") }
     guard request.iss == client.issuer else { throw .notHandleable("the message is from \(request.iss.sanitized)") }
     try request.requireSameTexts(as: pending)
-    let challenge = try await challenge(of: request, for: account.id)
+    let (digest, readBack) = (SHA256.hash(plaintext), try request.digitsToType)
+    let challenge =
+      readBack != nil && capabilities?.keypad == false
+      ? .impossible(because: "digits must be typed, and there is no keypad")
+      : try await challenge(of: request, digest, for: account.id)
     guard request.method.rawValue.utf8.count <= 64 else { throw .notHandleable("the name of its method is too long") }
     guard let attempt = UInt8(exactly: request.attempt ?? 1) else { throw .notHandleable("attempt out of range") }
     guard let nonce = bytes(base64URL: request.nonce), nonce.count == 32 else { throw .notHandleable("no nonce") }
@@ -57,7 +65,8 @@ extension ReferenceServerClient {
         transaction: transaction,
         account: request.clientID == clientID && request.profileID == account.profile ? account.id : nil,
         type: Self.describe(request, challenge), texts: VerifiedTexts(request), challenge: challenge,
-        answerContext: SHA256.hash(plaintext) + nonce + [attempt, noteReceipts(of: account.profile, request)]
+        readBack: readBack,
+        answerContext: digest + nonce + [attempt, noteReceipts(of: account.profile, request)]
           + Array(request.method.rawValue.utf8)))
   }
 
@@ -69,18 +78,35 @@ extension ReferenceServerClient {
     return try DeviceClient.decode(SealedRequest.self, response).message
   }
 
-  /// The challenge of the request's method, or of its fallback to the PIN if this token cannot use its authenticator.
+  /// The challenge of the request's authenticators that this token can use now, or of the fallback to the PIN.
   private func challenge(
-    of request: ApprovalRequest, for id: AccountID
+    of request: ApprovalRequest, _ digest: [UInt8], for id: AccountID
   ) async throws(TokenServerError) -> Challenge {
     guard request.method != .push else { return .confirmation }
-    guard request.method == .pushWithCustomAuthenticator, let authenticator = request.authenticator,
-      canUse(authenticator), try account(id).registered(authenticator) != nil
+    let account = try account(id)
+    let sources = request.authenticators.compactMap { source($0, of: request, digest, account) }
+    guard
+      var challenge = CustomChallenge(
+        sources, fallback: nil, server: AuthenticatorChallenge.host(ofIssuer: client.issuer))
     else { return try await pinChallenge(of: request, for: id) }
-    guard request.takesPIN, case .pin(let pin) = try await pinChallenge(of: request, for: id) else {
-      return .custom(CustomChallenge(authenticator: authenticator, fallback: nil))
-    }
-    return .custom(CustomChallenge(authenticator: authenticator, fallback: pin))
+    if request.takesPIN, case .pin(let pin) = try await pinChallenge(of: request, for: id) { challenge.fallback = pin }
+    return .custom(challenge)
+  }
+
+  /// - Returns: nil for an authenticator that this token cannot use now.
+  private func source(
+    _ named: ApprovalRequest.Alternative, of request: ApprovalRequest, _ digest: [UInt8], _ account: Account
+  ) -> AuthenticatorSource? {
+    let (authenticator, method) = (named.authenticator, named.method)
+    let kind: Authenticator.Kind = method == .pushWithFingerprint ? .biometric : .custom
+    guard kind == .biometric || method == .pushWithCustomAuthenticator,
+      let driver = drivers.usable(authenticator, as: kind),
+      let stored = account.registered(authenticator), stored.kind == kind, isUnlocked(stored, of: account)
+    else { return nil }
+    return AuthenticatorSource(
+      authenticator: authenticator, kind: kind, input: driver.input,
+      challenge: AuthenticatorChallenge(toAccept: request, with: authenticator, digest).digest,
+      registration: stored.driverData)
   }
 
   private func pinChallenge(
@@ -88,7 +114,7 @@ extension ReferenceServerClient {
   ) async throws(TokenServerError) -> Challenge {
     let method = request.method.rawValue.sanitized
     guard request.takesPIN else {
-      return .impossible(because: "it needs \(method), which this token does not support, and does not allow the PIN")
+      return .impossible(because: "it needs \(method), which this token cannot use now, and does not allow the PIN")
     }
     guard let pin = try await confirmedPINChange(account).pin else {
       return .impossible(because: "it needs \(method), and the account has no PIN")
@@ -104,9 +130,11 @@ extension ReferenceServerClient {
 
   /// A description for the audit log.
   private static func describe(_ request: ApprovalRequest, _ challenge: Challenge) -> String {
-    let type = request.type.sanitized
+    let type = request.type.sanitized + (request.readBack == nil ? "" : ", digits to type")
     if let obstacle = challenge.obstacle { return "\(type), can only be denied: \(obstacle)" }
-    if case .custom(let challenge) = challenge { return "\(type), with \(challenge.authenticator)" }
+    if case .custom(let challenge) = challenge {
+      return "\(type), with \(challenge.sources.map(\.authenticator).joined(separator: " or "))"
+    }
     return request.method == .push || request.method == .pushWithPIN
       ? type : "\(type), with the PIN instead of \(request.method.rawValue.sanitized)"
   }
@@ -120,5 +148,19 @@ extension ReferenceServerClient {
     _ = try await client.call(
       .post, "/requests/\(pending.transaction)/denials", body: JSON.encode(denial),
       headers: ["Idempotency-Key": idempotencyKey], about: profile(of: pending.account))
+  }
+}
+
+extension AuthenticatorChallenge {
+  /// What an authenticator signs to approve a request.
+  /// - Parameter digest: SHA-256 over the exact decrypted request.
+  fileprivate init(toAccept request: ApprovalRequest, with authenticator: String, _ digest: [UInt8]) {
+    self.init(
+      for: .push, issuer: request.iss, clientID: request.clientID, profileID: request.profileID,
+      authenticator: authenticator, nonce: request.nonce)
+    transactionID = request.transactionID
+    decision = ApprovalAnswer.Decision.accept.rawValue
+    requestSHA256 = digest.base64URL
+    messageSHA256 = Self.digest(ofMessage: request.message)
   }
 }

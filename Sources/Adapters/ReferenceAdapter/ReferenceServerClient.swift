@@ -46,7 +46,13 @@ package final class ReferenceServerClient: TokenServerClient {
   let pinBinding: SecretBytes
   let feed: EventFeed
   let brokerFeed: BrokerEventFeed?
-  let capabilities: ApprovalCapabilities?
+  let drivers: AuthenticatorDrivers
+  let unlocked: UnlockedTokens
+  /// What the PIN of an answer decrypted that the server has not answered, by profile.
+  let unconfirmed = Mutex<[String: UnconfirmedTokens]>([:])
+  /// The capabilities that the server knows, of those that change.
+  let announced = Mutex<ApprovalCapabilities?>(nil)
+  private let board: ApprovalCapabilities?
   /// Whether the server reported a broker at the last validation.
   let hasBroker = Mutex(false)
   /// Whether the server reported at the last validation that accounts can have authenticators besides the PIN.
@@ -57,6 +63,8 @@ package final class ReferenceServerClient: TokenServerClient {
   let accounts: Mutex<[String: Account]>
   /// Profiles whose server was seen to sign receipts, since this process started.
   let receiptSigners = Mutex<Set<String>>([])
+  /// The profiles of which the server has proved that only their push enrollment is lost.
+  let withoutPush = Mutex<Set<String>>([])
   /// The newest request's message from the last list.
   let listedMessage = ListedMessage()
   /// Accounts without keys by profile. Kept so that the user sees that they must be enrolled again.
@@ -67,11 +75,15 @@ package final class ReferenceServerClient: TokenServerClient {
   ///   - registry: the store of the accounts.
   ///   - pinBinding: `Vault.pinBinding`.
   ///   - broker: delivers hints, if the server publishes them to a broker.
-  ///   - capabilities: the board's capabilities, sent with each validation; nil if unknown.
+  ///   - capabilities: the board's capabilities, sent with each validation; nil if unknown. The authenticators in it
+  ///     are replaced by those whose drivers are usable.
+  ///   - drivers: the drivers of authenticators.
+  ///   - unlocked: the tokens of fingerprints, kept when the client is replaced.
   package init(
     _ record: TokenServerRecord, accounts: [AccountRecord], registry: any EnrollmentRegistry, pinBinding: SecretBytes,
     http: any HTTPTransport, in environment: TokenEnvironment, broker: (any HintBroker)? = nil,
-    capabilities: ApprovalCapabilities? = nil
+    capabilities: ApprovalCapabilities? = nil, drivers: AuthenticatorDrivers = AuthenticatorDrivers(),
+    unlocked: UnlockedTokens = UnlockedTokens()
   ) throws(StateStoreError) {
     let credentials = try DeviceCredentials(record)
     guard let clientID = credentials.clientID else { throw .notFound(.registration(at: record.id)) }
@@ -80,7 +92,9 @@ package final class ReferenceServerClient: TokenServerClient {
     self.clientID = clientID
     self.registry = registry
     self.pinBinding = pinBinding
-    self.capabilities = capabilities
+    board = capabilities
+    self.drivers = drivers
+    self.unlocked = unlocked
     self.environment = environment
     let revocations = Revocations(in: environment)
     self.revocations = revocations
@@ -111,8 +125,12 @@ package final class ReferenceServerClient: TokenServerClient {
     try DeviceCredentials(record).pins
   }
 
+  /// The capabilities now; nil if the board is not known.
+  var capabilities: ApprovalCapabilities? { board?.with(drivers) }
+
   package func validate() async throws(TokenServerError) -> Validation {
     let accounts = accounts.withLock { $0 }
+    let capabilities = capabilities
     let request = ValidationRequest(
       softwareVersion: Self.software.version, osVersion: "linux",
       profiles: (Array(accounts.keys) + expired.keys).sorted(), approvalCapabilities: capabilities)
@@ -120,6 +138,7 @@ package final class ReferenceServerClient: TokenServerClient {
     let response = try await client.call(.post, "/validations", body: JSON.encode(request), reconnecting: isSecondAsk)
     let validation = try DeviceClient.decode(ValidationResponse.self, response)
     try validation.configuration.checkProtocolVersions()
+    announced.withLock { $0 = capabilities }
     // The server's lists may be long, and name profiles that are not here.
     let removed = Set(accounts.keys).union(expired.keys).intersection(validation.removedProfiles)
     let disenrolled = Set(accounts.keys).intersection(validation.disenrolledProfiles)
@@ -168,6 +187,15 @@ package final class ReferenceServerClient: TokenServerClient {
       profile = try self.account(account).profile
     }
     _ = try await client.call(.delete, "/profiles/\(profile)")
+  }
+
+  package func remainder(of account: AccountID) -> SecretBytes? {
+    guard let account = try? self.account(account) else { return nil }
+    // Without push alone, the keys are still those that the server has.
+    let keepsKeys = withoutPush.withLock { $0.contains(account.profile) }
+    return AccountCredentials.remainder(
+      pin: account.pin, authenticators: account.authenticators, preferred: account.preferred,
+      keys: keepsKeys ? (account.key, account.serverCertificate) : nil)
   }
 
   /// Unix seconds by the server's clock, for boards without a clock; nil before the first response and after the expiry

@@ -68,27 +68,50 @@ extension ReferenceServerClient {
   /// - Parameter response: a `Problem`, an `OAuthError` or a `ValidationResponse` with `revocations`. Notices that are
   ///   not signed by the server, or are for unknown accounts, are ignored.
   func provenRevocations(in response: HTTPResponse) -> Set<Revocations.Subject> {
-    Self.provenRevocations(
+    let notices = Self.notices(
       in: response, of: accounts.withLock { Array($0.values) }, issuer: client.issuer, clientID: clientID)
+    withoutPush.withLock { profiles in
+      for notice in notices {
+        if notice.scope == .keys, notice.layer == .push {
+          profiles.insert(notice.profileID)
+        } else {
+          profiles.remove(notice.profileID)
+        }
+      }
+    }
+    return Self.subjects(of: notices)
   }
 
   static func provenRevocations(
     in response: HTTPResponse, of accounts: [Account], issuer: String, clientID: String
   ) -> Set<Revocations.Subject> {
-    struct Notices: Decodable { let revocations: [String]? }
-    let notices = (try? JSON.decode(Notices.self, from: response.body))?.revocations ?? []
+    subjects(of: notices(in: response, of: accounts, issuer: issuer, clientID: clientID))
+  }
+
+  private static func subjects(of notices: [RevocationNotice]) -> Set<Revocations.Subject> {
     var proven: Set<Revocations.Subject> = []
-    for sealed in notices.prefix(64) {
-      for account in accounts {
-        guard let notice = open(sealed, as: RevocationNotice.self, for: account), notice.v == 1,
-          notice.iss == issuer, notice.clientID == clientID, notice.profileID == account.profile
-        else { continue }
-        proven.insert(.keys(account.profile))
-        if notice.scope != .keys { proven.insert(.profile(account.profile)) }
-        if notice.scope == .device { proven.insert(.device) }
-      }
+    for notice in notices {
+      proven.insert(.keys(notice.profileID))
+      if notice.scope != .keys { proven.insert(.profile(notice.profileID)) }
+      if notice.scope == .device { proven.insert(.device) }
     }
     return proven
+  }
+
+  /// The notices of the response that the server has signed with the key of one of the enrollments.
+  private static func notices(
+    in response: HTTPResponse, of accounts: [Account], issuer: String, clientID: String
+  ) -> [RevocationNotice] {
+    struct Notices: Decodable { let revocations: [String]? }
+    let sealed = (try? JSON.decode(Notices.self, from: response.body))?.revocations ?? []
+    return sealed.prefix(64).flatMap { sealed in
+      accounts.compactMap { account in
+        guard let notice = open(sealed, as: RevocationNotice.self, for: account), notice.v == 1,
+          notice.iss == issuer, notice.clientID == clientID, notice.profileID == account.profile
+        else { return nil }
+        return notice
+      }
+    }
   }
 
   private static func open<Statement: Decodable>(_ sealed: String, as type: Statement.Type, for account: Account)

@@ -3,6 +3,7 @@ import Cryptography
 import DisplayText
 import MobileAuth
 import ReferenceProtocol
+import Secrets
 
 extension VerifiedTexts {
   /// - Parameter request: decrypted, with a verified signature.
@@ -16,6 +17,17 @@ extension VerifiedTexts {
 }
 
 extension ApprovalRequest {
+  /// The digits that the user must type; nil for none.
+  /// - Throws: `.notHandleable` for a text that cannot be typed.
+  var digitsToType: EnteredDigits? {
+    get throws(TokenServerError) {
+      guard let readBack else { return nil }
+      guard (1...PIN.longest).contains(readBack.utf8.count), readBack.utf8.allSatisfy({ (0x30...0x39).contains($0) })
+      else { throw .notHandleable("the digits to type are not 1 to \(PIN.longest) digits") }
+      return EnteredDigits(SecretBytes(copying: Array(readBack.utf8)))
+    }
+  }
+
   /// Checks that the pending list, which is not signed, shows what the server signed. A text that the list leaves out
   /// is not compared.
   /// - Throws: `.notHandleable` for a list with another text.

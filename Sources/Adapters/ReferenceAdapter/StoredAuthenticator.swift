@@ -2,24 +2,36 @@
 import MobileAuth
 import Secrets
 
-/// The stored state of an authenticator other than the PIN. Its refresh token is its own: no other authenticator, and
-/// no PIN, protects or reveals it.
+/// The stored state of an authenticator other than the PIN. Its refresh token is its own: no other authenticator
+/// reveals it. That of a fingerprint is encrypted with a PIN-derived key, because only this token knows that a finger
+/// has matched.
 struct StoredAuthenticator: Sendable {
-  private enum Tag: UInt16 { case identifier = 1, token, registration }
+  private enum Tag: UInt16 { case identifier = 1, token, registration, driverData, wrapName }
 
   /// The maximum number for one account.
   static let most = 16
 
   let identifier: String
-  /// `RT`, 32 bytes.
+  /// `RT`, 32 bytes; encrypted if there is a `wrapName`.
   let token: SecretBytes
   /// The registration whose activation the server has not confirmed; nil if the authenticator is registered.
   var registration: String?
+  /// As in `DriverCall.registration`.
+  let driverData: [UInt8]
+  /// The name of the key from the PIN that encrypts the token: the ID of its registration. Nil for a custom
+  /// authenticator.
+  let wrapName: String?
 
-  init(identifier: String, token: SecretBytes, registration: String?) {
+  var kind: Authenticator.Kind { wrapName == nil ? .custom : .biometric }
+
+  init(
+    identifier: String, token: SecretBytes, registration: String?, driverData: [UInt8] = [], wrapName: String? = nil
+  ) {
+    self.wrapName = wrapName
     self.identifier = identifier
     self.token = token
     self.registration = registration
+    self.driverData = driverData
   }
 
   /// Whether both are of one registration.
@@ -37,7 +49,12 @@ extension StoredAuthenticator {
     else { return nil }
     let registration = fields.text(Tag.registration)
     guard registration?.isUUID != false else { return nil }
-    self.init(identifier: identifier, token: token, registration: registration)
+    let driverData = fields[Tag.driverData]?.withExposedSecret { Array($0) } ?? []
+    guard driverData.count <= AuthenticatorData.largestRegistration else { return nil }
+    let wrapName = fields.text(Tag.wrapName)
+    guard wrapName?.isUUID != false else { return nil }
+    self.init(
+      identifier: identifier, token: token, registration: registration, driverData: driverData, wrapName: wrapName)
   }
 
   var encoded: SecretBytes {
@@ -45,6 +62,8 @@ extension StoredAuthenticator {
     fields.set(Tag.identifier, text: identifier)
     fields[Tag.token] = token
     fields.set(Tag.registration, text: registration)
+    fields.set(Tag.wrapName, text: wrapName)
+    if !driverData.isEmpty { fields[Tag.driverData] = SecretBytes(copying: driverData) }
     return fields.encoded
   }
 

@@ -21,6 +21,8 @@ extension FrontPanel {
       isDown = true
       buttonTrouble = why
       armed?.gestures.forget(at: clock.now)
+      // The LED may say what a release would do.
+      if armed?.isButtonTouched == true { lightAgain() }
       armed?.isButtonTouched = false
       armed?.reportTouch()
       armed?.continuation.yield(.unavailable(why))
@@ -77,6 +79,7 @@ extension FrontPanel {
       case .tooEarly: reportIgnored()
       case .touched, .released:
         lightAgain()
+        if armed?.reportsTyping == true { armed?.continuation.yield(.typing(event == .touched)) }
         armed?.reportTouch()
       case .wrongLength: flash(.pinRefused(rule: 4))
       case .entered(let digits):

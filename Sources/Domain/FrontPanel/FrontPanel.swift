@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
+import Synchronization
 
 /// The panel of a board: one button, one LED, an optional buzzer and an optional keypad. `run()` reads button and
 /// keypad events for the lifetime of the panel, so that a press before a prompt is armed is consumed and ignored.
@@ -13,6 +14,7 @@ package actor FrontPanel: Panel {
     var entry: EntryRecognizer
     var isButtonTouched = false
     var isTouchReported = false
+    let reportsTyping: Bool
     let continuation: AsyncStream<PanelEvent>.Continuation
 
     /// Reports `.touched` and `.released`: the handler pins a request while the button is down or digits are typed.
@@ -41,7 +43,9 @@ package actor FrontPanel: Panel {
   package nonisolated let troubleChanges: AsyncStream<Void>
   private let troublesChanging: AsyncStream<Void>.Continuation
   var armed: Armed?
-  private var armings = 0
+  private let armings = Atomic(0)
+  /// The number of the newest prompt that was armed or has ended.
+  private var newest = 0
   private var timer: Task<Void, Never>?
   /// The indication that the handler has set. The panel's own indications (`ignored`, `entering` and others) replace it
   /// for a time.
@@ -166,22 +170,25 @@ package actor FrontPanel: Panel {
   package var showingAfterEntries: (indication: Indication, entries: Int) { (showing, entries) }
 
   package nonisolated func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {
-    AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
-      Task { await self.arm(prompt, continuation) }
+    let number = armings.add(1, ordering: .relaxed).newValue
+    return AsyncStream(bufferingPolicy: .bufferingNewest(64)) { continuation in
+      continuation.onTermination = { _ in Task { await self.disarm(number) } }
+      Task { await self.arm(prompt, number, continuation) }
     }
   }
 
-  private func arm(_ prompt: Prompt, _ continuation: AsyncStream<PanelEvent>.Continuation) {
+  /// Both the arming and the end of a prompt are tasks, and may come in any order.
+  private func arm(_ prompt: Prompt, _ number: Int, _ continuation: AsyncStream<PanelEvent>.Continuation) {
+    guard number > newest else { return continuation.finish() }
+    newest = number
     armed?.continuation.finish()
     forget()
-    armings += 1
-    let (number, now) = (armings, clock.now)
+    let now = clock.now
     armed = Armed(
       number: number, earliest: now + timing.guardTime,
       gestures: GestureRecognizer(for: prompt, timing: timing, armedAt: now, isDown: isDown),
       entry: EntryRecognizer(for: prompt, earliestKey: now + timing.guardTime, idle: settings.idle),
-      continuation: continuation)
-    continuation.onTermination = { _ in Task { await self.disarm(number) } }
+      reportsTyping: prompt.sources.contains(.typing), continuation: continuation)
     if let buttonTrouble { continuation.yield(.unavailable(buttonTrouble)) }
     let typingTrouble = keypad == nil ? "this board has no keypad" : keypadTrouble
     if let typingTrouble, armed?.entry.wantsDigits == true { continuation.yield(.unavailable(typingTrouble)) }
@@ -189,6 +196,7 @@ package actor FrontPanel: Panel {
   }
 
   private func disarm(_ number: Int) {
+    newest = max(newest, number)
     guard armed?.number == number else { return }
     forget()
     schedule()

@@ -34,9 +34,9 @@ struct AnnouncedRequests {
   }
 
   /// The requests that expired or left the list, and how each ended.
-  func ended(at now: MonotonicInstant) -> [(request: PendingMobileAuthRequest, how: String)] {
+  func ended(at now: MonotonicInstant) -> [(request: PendingMobileAuthRequest, how: RequestOutcome)] {
     all.values.compactMap { request in
-      if request.deadline <= now { return (request, "expired") }
+      if request.deadline <= now { return (request, .expired) }
       return delisted.contains(request.transaction) ? (request, request.unexplainedEnding(at: now)) : nil
     }
   }

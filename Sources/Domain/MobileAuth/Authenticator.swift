@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
+
 /// What proves the user of one account, as listed: a value that does not change when the account does.
 package struct Authenticator: Sendable, Equatable {
   package enum Kind: String, Sendable { case pin, biometric, custom }
@@ -55,41 +57,49 @@ extension [Authenticator] {
   package subscript(identifier: String) -> Authenticator? { first { $0.identifier == identifier } }
 }
 
-/// An attempt with an authenticator that did not succeed. A request that it should have approved is still open, unless
-/// the server says otherwise.
-package struct AuthenticatorFailure: Sendable, Equatable {
-  /// The result of the server's script for a custom authenticator.
-  package struct Info: Sendable, Equatable {
-    /// 4000 to 4999: refused, may be tried again; 5000 to 5999: refused for good; 3000 to 3999: the script was not run.
-    package let status: Int
-    /// Its meaning is the script's.
-    package let data: String
+/// The result of the server's script for a custom authenticator.
+package struct AuthenticatorInfo: Sendable, Equatable {
+  /// 2000 to 2999: accepted; 3000 to 3999: the script gave no result; 4000 to 4999: refused, may be tried again;
+  /// 5000 to 5999: refused for good.
+  package let status: Int
+  /// Its meaning is the script's. For programs: at most `longestData` Unicode scalars, and not sanitized.
+  package let data: String
 
-    package init(status: Int, data: String) {
-      self.status = status
-      self.data = data
-    }
+  /// What a script may return, if each of its bytes is a character.
+  package static let longestData = 4096
+
+  package init(status: Int, data: String) {
+    self.status = status
+    self.data = data
   }
+}
 
+/// An attempt with an authenticator that did not succeed.
+package struct AuthenticatorFailure: Sendable, Equatable {
   /// Number of the error catalog: 9022, 9027, 9030, or 10000 if the server could not run the script.
   package let number: Int
   package let reason: String
   /// Nil if no script was asked.
-  package let info: Info?
+  package let info: AuthenticatorInfo?
   /// Whether the authenticator is no longer registered.
   package let isRevoked: Bool
+  /// Whether the server has ended the request that it should have approved; otherwise the request is still open.
+  package let endsRequest: Bool
 
-  package init(number: Int, reason: String, info: Info? = nil, isRevoked: Bool) {
+  package init(
+    number: Int, reason: String, info: AuthenticatorInfo? = nil, isRevoked: Bool, endsRequest: Bool = false
+  ) {
     self.number = number
     self.reason = reason
     self.info = info
     self.isRevoked = isRevoked
+    self.endsRequest = endsRequest
   }
 }
 
 extension AuthenticatorFailure: CustomStringConvertible {
   package var description: String {
-    let result = info.map { " (status \($0.status)\($0.data.isEmpty ? "" : ": \($0.data)"))" } ?? ""
+    let result = info.map { " (status \($0.status)\($0.data.isEmpty ? "" : ": \($0.data.sanitized)"))" } ?? ""
     return reason + result + (isRevoked ? "; the authenticator is no longer registered" : "")
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The reason why a request stays pending without being shown: its account is locked.
 package struct BlockedRequestInfo: Sendable, Equatable {
-  /// How the account is locked, such as "locked by hand, …".
+  /// How the account is locked, such as "locked by the user, …".
   package var lock: String
   /// A description of the request for the log, from its verified contents.
   package var contents: String

@@ -7,7 +7,7 @@ package enum Challenge: Sendable, Equatable {
   case pin(PINChallenge)
   /// A choice among options; the portal shows the right one.
   case choice(ChoiceChallenge)
-  /// A code for a custom authenticator, verified by the server.
+  /// Data of an authenticator other than the PIN, or a fingerprint; verified by the server.
   case custom(CustomChallenge)
   /// An action that this token does not support: the request can only be denied.
   /// - Parameter because: the reason, for the user.
@@ -30,14 +30,64 @@ extension Challenge {
 }
 
 package struct CustomChallenge: Sendable, Equatable {
-  /// The identifier of the authenticator.
-  package var authenticator: String
+  /// What approves the request: the first that answers. The server's preferred one comes first. Never empty; of
+  /// several, none is typed on the keypad, because the digits could be a PIN.
+  package let sources: [AuthenticatorSource]
   /// The PIN, which the user may type instead; nil if the server or the account allows none.
   package var fallback: PINChallenge?
+  /// As in `DriverCall`.
+  package var server: String
 
-  package init(authenticator: String, fallback: PINChallenge?) {
-    self.authenticator = authenticator
+  /// - Parameter sources: codes that are typed are left out if there is another source.
+  /// - Returns: nil without a source.
+  package init?(_ sources: [AuthenticatorSource], fallback: PINChallenge?, server: String) {
+    let external = sources.filter { $0.input != .keypadCode }
+    self.sources = external.isEmpty ? Array(sources.prefix(1)) : external
+    guard !self.sources.isEmpty else { return nil }
     self.fallback = fallback
+    self.server = server
+  }
+
+  package init(
+    authenticator: String, kind: Authenticator.Kind = .custom, fallback: PINChallenge?,
+    input: DriverInput = .keypadCode, server: String = "", challenge: [UInt8] = [], registration: [UInt8] = []
+  ) {
+    sources = [
+      AuthenticatorSource(
+        authenticator: authenticator, kind: kind, input: input, challenge: challenge, registration: registration)
+    ]
+    self.fallback = fallback
+    self.server = server
+  }
+
+  /// The authenticator whose code is typed; nil if nothing is typed but the PIN.
+  package var code: AuthenticatorSource? { sources.first { $0.input == .keypadCode } }
+
+  package subscript(authenticator: String) -> AuthenticatorSource? {
+    sources.first { $0.authenticator == authenticator }
+  }
+}
+
+/// One authenticator that can answer a request.
+package struct AuthenticatorSource: Sendable, Equatable {
+  /// The identifier of the authenticator.
+  package let authenticator: String
+  package let kind: Authenticator.Kind
+  package let input: DriverInput
+  /// As in `DriverCall`.
+  package let challenge: [UInt8]
+  /// As in `DriverCall`.
+  package let registration: [UInt8]
+
+  package init(
+    authenticator: String, kind: Authenticator.Kind, input: DriverInput, challenge: [UInt8] = [],
+    registration: [UInt8] = []
+  ) {
+    self.authenticator = authenticator
+    self.kind = kind
+    self.input = input
+    self.challenge = challenge
+    self.registration = registration
   }
 }
 

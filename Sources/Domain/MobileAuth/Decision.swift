@@ -28,6 +28,10 @@ package struct Gesture: Sendable, Equatable {
     case enter
     /// The keypad's cancel key, pressed twice: denies.
     case cancelKeys = "cancel-keys"
+    /// Data of an authenticator outside of the panel: approves if the server accepts it.
+    case authenticator
+    /// Such an authenticator, or its program, cancels: denies.
+    case authenticatorCancel = "authenticator-cancel"
   }
 
   package var kind: Kind
@@ -41,8 +45,8 @@ package struct Gesture: Sendable, Equatable {
 
   package var decision: Decision {
     switch kind {
-    case .hold, .enter: .accept
-    case .cancelKeys: .deny(.canceled)
+    case .hold, .enter, .authenticator: .accept
+    case .cancelKeys, .authenticatorCancel: .deny(.canceled)
     case .doublePress, .denyButton: .deny(.declined)
     case .veryLongHold: .deny(.notMe)
     }

@@ -9,15 +9,17 @@ final class Deliveries: Sendable {
     /// The panel is free for other requests; the delivery continues in the background.
     case stillUnderway
     /// The answer did not count: the request is still open and needs another answer.
-    /// - Parameter shows: the indication for the LED.
-    case retryEntry(Indication)
+    /// - Parameters:
+    ///   - shows: the indication for the LED.
+    ///   - after: why it did not count.
+    case retryEntry(shows: Indication, after: TokenServerError)
     /// - Parameter shows: indications for the LED, in order.
     case finished(shows: [Indication])
 
     var indications: [Indication] {
       switch self {
       case .stillUnderway: []
-      case .retryEntry(let indication): [indication]
+      case .retryEntry(let indication, _): [indication]
       case .finished(let shows): shows
       }
     }

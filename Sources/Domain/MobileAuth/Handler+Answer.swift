@@ -38,9 +38,7 @@ extension Handler {
         return conclude(response, try await server.deliver(response))
       } catch let error {
         let fault = error.plausible(after: response)
-        if case .pinIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .pinWrong, counts) }
-        if case .authenticatorFailed(let failure) = fault { return reopen(pending, after: failure) }
-        if case .choiceIncorrect(let counts) = fault { return reopenAfterWrongEntry(pending, .choiceWrong, counts) }
+        if let outcome = reopen(pending, after: fault) { return outcome }
         if mayHaveArrived, fault.effect == .stop { return leaveUnknown(pending, fault) }
         guard fault.effect == .retry else {
           return .finished(shows: try finish(pending, refusedBy: fault, isAnswered: true))
@@ -53,23 +51,32 @@ extension Handler {
       }
     } while environment.now < pending.deadline
     // The intent stays in the journal: `reconcile` queries the server when it is reachable.
-    record(.unconfirmed, pending, "unknown: the token server did not confirm the answer in time")
-    inbox.finish(pending)
+    leaveUnconfirmed(pending, "the token server did not confirm the answer in time")
     return .finished(shows: [])
   }
 
   /// Ends an answer of which an earlier attempt may have arrived, at a server that is not contacted any more. The
   /// intent stays in the journal: the next start queries the outcome.
   private func leaveUnknown(_ pending: PendingMobileAuthRequest, _ fault: TokenServerError) -> Deliveries.Outcome {
-    inbox.connectivity.set(.stopped, to: pending.server)
-    record(.unconfirmed, pending, "unknown: \(fault)")
-    inbox.finish(pending)
+    inbox.connectivity.set(.stopped, to: pending.server, because: fault)
+    leaveUnconfirmed(pending, "\(fault)")
     return .finished(shows: [.seeLog])
+  }
+
+  private func leaveUnconfirmed(_ pending: PendingMobileAuthRequest, _ why: String) {
+    record(.unconfirmed, pending, "unknown: \(why)")
+    inbox.finish(pending)
+    report(.requestUnconfirmed(.init(.outcomeUnknown(why))), pending)
   }
 
   private func conclude(_ response: SealedResponse, _ verdict: Verdict) -> Deliveries.Outcome {
     let pending = response.request.pending
-    finish(pending, Self.describe(verdict.decision, receipt: verdict.receipt), isAnswered: true)
+    finish(
+      pending,
+      .answered(
+        verdict.decision, receipt: verdict.receipt, authenticator: response.authenticator, verdict.info,
+        underlyingError: response.underlyingError),
+      isAnswered: true)
     reportRightPIN(response)
     var shows: [Indication] = [verdict.decision == .accept ? .confirmed : .denied]
     if let code = verdict.code {
@@ -79,20 +86,25 @@ extension Handler {
     return .finished(shows: shows)
   }
 
-  /// Records that the answer did not count: the request is still open and the user may try again.
-  func reopenAfterWrongEntry(
-    _ pending: PendingMobileAuthRequest, _ kind: AuditEntry.Kind, _ counts: FailureCounts
-  ) -> Deliveries.Outcome {
-    resolveIntent(of: pending.transaction, environment.auditEntry(kind, of: pending, "\(counts)"))
-    if kind == .pinWrong { environment.report(.counted(pending.account, counts)) }
-    return .retryEntry(.pinWrong(remaining: counts.remaining))
-  }
-
-  /// Records that an authenticator other than the PIN failed: the request is still open. If the authenticator is no
-  /// longer registered, the request is opened again without it.
-  func reopen(_ pending: PendingMobileAuthRequest, after failure: AuthenticatorFailure) -> Deliveries.Outcome {
-    resolveIntent(of: pending.transaction, environment.auditEntry(.authenticatorFailed, of: pending, "\(failure)"))
-    return .retryEntry(.noSuchChoice)
+  /// Records that the answer did not count: the request is still open and the user may try again. If an authenticator
+  /// is no longer registered, the request is opened again without it.
+  /// - Returns: nil for a fault that ends the request.
+  func reopen(_ pending: PendingMobileAuthRequest, after fault: TokenServerError) -> Deliveries.Outcome? {
+    let kind: AuditEntry.Kind
+    let detail: String
+    let indication: Indication
+    switch fault {
+    case .pinIncorrect(let counts):
+      (kind, detail, indication) = (.pinWrong, "\(counts)", .pinWrong(remaining: counts.remaining))
+      environment.report(.counted(pending.account, counts))
+    case .choiceIncorrect(let counts):
+      (kind, detail, indication) = (.choiceWrong, "\(counts)", .pinWrong(remaining: counts.remaining))
+    case .authenticatorFailed(let failure) where !failure.endsRequest:
+      (kind, detail, indication) = (.authenticatorFailed, "\(failure)", .noSuchChoice)
+    default: return nil
+    }
+    resolveIntent(of: pending.transaction, environment.auditEntry(kind, of: pending, detail))
+    return .retryEntry(shows: indication, after: fault)
   }
 
   private func reportRightPIN(_ response: SealedResponse) {
@@ -111,7 +123,7 @@ extension Handler {
     let underway = deliveries.underway
     for intent in try stateStore.unresolvedIntents() where !underway.contains(intent.transaction) {
       guard let server = servers[intent.server] else {
-        resolveIntent(intent, as: .unconfirmed, "permanently unknown: the token server is no longer enrolled")
+        resolveIntent(intent, .unknown("the token server is no longer enrolled"))
         continue
       }
       if let body = intent.body {
@@ -138,7 +150,7 @@ extension Handler {
         } catch let fault {
           // A server that is stopped is queried again after the operator has resolved the error.
           guard fault.effect == .retry || fault.effect == .stop else {
-            resolveIntent(intent, as: .unconfirmed, "permanently unknown: \(fault)")
+            resolveIntent(intent, .unknown("\(fault)"))
             return .finished(shows: [])
           }
           try Task.checkCancellation()
@@ -162,7 +174,7 @@ extension Handler {
         return .finished(shows: [intent.decision == .accept ? .confirmed : .denied])
       } catch let fault {
         guard fault.effect == .retry else {
-          resolveIntent(intent, as: .unconfirmed, "permanently unknown: \(fault)")
+          resolveIntent(intent, .unknown("\(fault)"))
           return .finished(shows: [])
         }
         try Task.checkCancellation()
@@ -176,44 +188,43 @@ extension Handler {
   private func resolveIntent(_ intent: AnswerIntent, by status: RemoteStatus) {
     if status.state == .open {
       // The answer never arrived. It is not sent again: the user is asked again.
-      return resolveIntent(intent, "not delivered: the request is still open")
+      return resolveIntent(intent, as: .settled, "not delivered: the request is still open")
     }
-    if status.idempotencyKey == intent.idempotencyKey {
-      resolveIntent(intent, Self.describe(intent.decision, receipt: status.receipt ?? "none"))
-    } else {
-      resolveIntent(intent, Self.describe(elsewhere: status.state))
-    }
+    resolveIntent(
+      intent,
+      status.idempotencyKey == intent.idempotencyKey
+        ? .answered(intent.decision, receipt: status.receipt ?? "none") : .elsewhere(status.state))
   }
 
-  private func resolveIntent(
-    _ intent: AnswerIntent, as kind: AuditEntry.Kind = .settled, _ outcome: String
-  ) {
+  private func resolveIntent(_ intent: AnswerIntent, _ outcome: RequestOutcome) {
+    resolveIntent(intent, as: outcome.auditKind, outcome.detail)
+    environment.report(.step(AuthenticationStep(outcome.event, of: intent.account, intent.transaction)))
+  }
+
+  private func resolveIntent(_ intent: AnswerIntent, as kind: AuditEntry.Kind, _ detail: String) {
     resolveIntent(
       of: intent.transaction,
-      environment.auditEntry(kind, account: intent.account, transaction: intent.transaction, detail: outcome))
-  }
-
-  private static func describe(_ decision: Decision, receipt: String) -> String {
-    switch decision {
-    case .accept: "approved, receipt \(receipt)"
-    // Number of the error catalog: canceled by the user.
-    case .deny(.canceled):
-      "denied (\(DenialReason.canceled.rawValue)), receipt \(receipt) (\(PanelDialog.canceledNumber))"
-    case .deny(let reason): "denied (\(reason.rawValue)), receipt \(receipt)"
-    }
+      environment.auditEntry(kind, account: intent.account, transaction: intent.transaction, detail: detail))
   }
 
   private static func describe(_ response: SealedResponse) -> String {
     let word = response.decision == .accept ? "accept" : "deny"
     let isChoice = if case .choice = response.request.contents.challenge { true } else { false }
-    let isCode = if case .custom = response.request.contents.challenge { !response.hasPIN } else { false }
-    return switch response.gesture.kind {
-    case .enter: "\(word) by \(isChoice ? "choice" : isCode ? "code" : "PIN")"
-    case .cancelKeys: "\(word) by cancel keys"
-    case .hold where isChoice: "\(word) by choice, held \(response.gesture.held.milliseconds) ms"
-    case .hold, .doublePress, .denyButton, .veryLongHold:
-      "\(word) by \(response.gesture.kind.rawValue), held \(response.gesture.held.milliseconds) ms"
-    }
+    let custom: CustomChallenge? =
+      if case .custom(let challenge) = response.request.contents.challenge { challenge } else { nil }
+    let hasReadBack = response.decision == .accept && response.request.contents.readBack != nil
+    let how =
+      switch response.gesture.kind {
+      case .enter: "\(word) by \(isChoice ? "choice" : custom != nil && !response.hasPIN ? "code" : "PIN")"
+      case .cancelKeys: "\(word) by cancel keys"
+      case .authenticator, .authenticatorCancel:
+        "\(word) by \(response.source ?? "authenticator")"
+          + (response.underlyingError.map { ": \($0)" } ?? "")
+      case .hold where isChoice: "\(word) by choice, held \(response.gesture.held.milliseconds) ms"
+      case .hold, .doublePress, .denyButton, .veryLongHold:
+        "\(word) by \(response.gesture.kind.rawValue), held \(response.gesture.held.milliseconds) ms"
+      }
+    return how + (hasReadBack ? ", after the digits" : "")
   }
 }
 

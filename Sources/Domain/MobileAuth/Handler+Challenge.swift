@@ -4,6 +4,13 @@ import Synchronization
 
 /// From the announcement of a request to the user's answer or the request's end.
 extension Handler {
+  /// The pause before a prompt is armed again that the panel ended, or before a driver is asked again that failed.
+  static let rearmPause = Duration.seconds(1)
+
+  /// How long what was recorded of a request on the panel waits for the user's decision, which then writes it too: one
+  /// commit less for most requests.
+  static let entryPatience = Duration.seconds(5)
+
   enum ChallengeOutcome: Sendable {
     case answered(SealedResponse)
     case expired
@@ -18,7 +25,8 @@ extension Handler {
     /// Why the request leaves the panel.
     var reason: ShownRequest.Ending {
       switch self {
-      case .answered, .refused(.pinIncorrect): .answered
+      case .answered: .answered
+      case .refused(let fault) where fault.effect == .askAgain: .answered
       case .expired: .expired
       case .closed: .closed
       case .preempted, .makesWay: .replaced
@@ -31,26 +39,35 @@ extension Handler {
   /// - Parameters:
   ///   - opened: the verified request; nil to fetch it again, after an answer that did not count.
   ///   - pinEnd: until when nothing must replace this request, even if the panel is not touched.
+  ///   - failure: why the last entry did not count.
   func decide(
     _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServerClient,
-    pinnedUntil pinEnd: MonotonicInstant
+    pinnedUntil pinEnd: MonotonicInstant, after failure: AuthenticationStep.Failure?
   ) async throws -> ChallengeOutcome {
     let touch = Touch(pinnedUntil: pinEnd)
     return try await withThrowingTaskGroup(of: ChallengeOutcome.self) { group in
       defer { group.cancelAll() }
-      group.addTask {
-        try await environment.sleep(until: pending.deadline)
-        return .expired
-      }
+      group.addTask { try await expire(pending, touch) }
       group.addTask { try await watch(pending, touch) }
-      group.addTask { try await ask(pending, opened, at: server, touch) }
+      group.addTask { try await ask(pending, opened, at: server, touch, after: failure) }
       guard let first = try await group.next() else { throw CancellationError() }
       return first
     }
   }
 
+  /// Waits for the deadline. Writes what was recorded of the request if the user does not decide soon.
+  private func expire(_ pending: PendingMobileAuthRequest, _ touch: Touch) async throws -> ChallengeOutcome {
+    repeat {
+      try await environment.sleep(until: min(pending.deadline, environment.now + Self.entryPatience))
+    } while touch.isHeld && environment.now < pending.deadline
+    if environment.now < pending.deadline { try stateStore.flush() }
+    try await environment.sleep(until: pending.deadline)
+    return .expired
+  }
+
   private func ask(
-    _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServerClient, _ touch: Touch
+    _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServerClient,
+    _ touch: Touch, after failure: AuthenticationStep.Failure?
   ) async throws -> ChallengeOutcome {
     let request: MobileAuthRequest
     if let opened {
@@ -65,32 +82,62 @@ extension Handler {
     shownRequest.begin(request)
     let announced = environment.now
     if !panel.canType, case .choice(let challenge) = request.contents.challenge, challenge.pin == nil {
+      reportChallenge(of: request, EntryProgress(), after: failure)
       let response = try await choose(from: challenge, of: request, touch, since: announced)
       return await seal(response, at: server)
     }
+    return try await ask(request, at: server, touch, after: failure, since: announced)
+  }
+
+  /// Asks for what the request's challenge needs, step by step.
+  private func ask(
+    _ request: MobileAuthRequest, at server: any TokenServerClient, _ touch: Touch,
+    after failure: AuthenticationStep.Failure?, since announced: MonotonicInstant
+  ) async throws -> ChallengeOutcome {
+    let pending = request.pending
     guard var progress = initialProgress(of: request) else {
       return .refused(.notHandleable("the token server asks for another code after the PIN was asked for"))
     }
-    var wrongEntries = 0
+    var (wrongEntries, failure) = (0, failure)
     while true {
-      let (indication, prompt) = Self.indicationAndPrompt(for: request.contents.challenge, progress)
-      if indication == .pinWanted { inbox.pending.notePINAsked(pending.transaction) }
+      let (indication, prompt) = Self.indicationAndPrompt(for: request.contents, progress)
+      if Self.takesPIN(prompt, indication, request) { inbox.pending.notePINAsked(pending.transaction) }
+      reportChallenge(of: request, progress, after: failure)
+      failure = nil
       await panel.show(indication)
-      let act = try await awaitInput(on: prompt, pending, touch) { event in
+      let questions = driverPrompts(for: request, progress)
+      let act = try await awaitInput(on: prompt, asking: questions, showing: indication, pending, touch) { event in
         Self.input(event, on: request, progress) { gesture, entry in
           request.answered(
-            by: gesture, typing: entry.pin, code: entry.code, choosing: entry.option,
-            after: environment.now - announced, idempotencyKey: environment.makeUUID())
+            by: gesture, typing: entry.pin, with: entry.authenticator, data: entry.data, choosing: entry.option,
+            readBack: entry.readBack, underlyingError: entry.underlyingError, after: environment.now - announced,
+            idempotencyKey: environment.makeUUID())
         }
       }
       switch act {
       case .answered(let response): return await seal(response, at: server)
       case .chosen(let option): progress.chosen = option
+      case .readBack(let digits):
+        keepOnPanel(pending)
+        progress.readBack = digits
+      case .wrongReadBack:
+        await panel.show(.noSuchChoice)
+        failure = .init(number: nil, reason: "the digits are not those that the token server has signed")
       case .pinInstead:
         keepOnPanel(pending)
         progress.isFallback = true
+      case .held:
+        keepOnPanel(pending)
+        progress.wasHeld = true
+      case .driverRevokes(let why, let authenticator):
+        revoke(authenticator, of: request, at: server, because: why)
+        try await noteDriverFailure(why, of: authenticator, isFinal: true, on: request, &progress)
+      case .driverFailed(let why, let authenticator, let isFinal):
+        try await noteDriverFailure(why, of: authenticator, isFinal: isFinal, on: request, &progress)
+        failure = .init(number: nil, reason: why)
       case .noSuchChoice:
         await panel.show(.noSuchChoice)
+        failure = .init(number: nil, reason: "the digits match no choice")
         wrongEntries += 1
         if case .choice(let challenge) = request.contents.challenge, wrongEntries == challenge.maxInvalidEntries {
           return .refused(.answerInvalid("\(wrongEntries) entries matched no number that the portal can show"))
@@ -101,15 +148,14 @@ extension Handler {
 
   /// Waits until `take` returns a value for an event. Handles the other events.
   private func awaitInput(
-    on prompt: Prompt, _ pending: PendingMobileAuthRequest, _ touch: Touch, take: (PanelEvent) -> UserInput?
+    on prompt: Prompt, asking questions: [DriverPrompt], showing indication: Indication,
+    _ pending: PendingMobileAuthRequest, _ touch: Touch, take: (PanelEvent) -> UserInput?
   ) async throws -> UserInput {
     while true {
-      let events = panel.events(for: prompt)
-      // While the user looks at the LED.
-      try stateStore.flush()
-      for await event in events {
+      for await event in panel.events(for: prompt, asking: questions, in: environment) {
         if let act = take(event) { return act }
         handleAuxiliaryEvent(event, pending, touch)
+        if case .driver(.retry, _) = event { await show([.noSuchChoice, indication]) }
       }
       try await rearm(touch)
     }
@@ -123,7 +169,7 @@ extension Handler {
   }
 
   /// Records that the user is busy with the request.
-  private func keepOnPanel(_ pending: PendingMobileAuthRequest) {
+  func keepOnPanel(_ pending: PendingMobileAuthRequest) {
     inbox.pending.keepOnPanel(pending.transaction)
     inbox.pending.hold(pending.transaction)
   }
@@ -145,14 +191,16 @@ extension Handler {
       inbox.changes.raise()
       record(.buttonStuck, pending)
     case .unavailable(let why): record(.panelUnavailable, pending, why)
-    case .entered, .enteredNothing, .gesture: break
+    // The user is busy with this request.
+    case .driver(.retry, _): keepOnPanel(pending)
+    case .entered, .enteredNothing, .gesture, .typing, .driver: break
     }
   }
 
   /// Consumes the PIN: it is released with `response`.
   private func seal(_ response: ChallengeResponse, at server: any TokenServerClient) async -> ChallengeOutcome {
     await panel.show(.talkingToServer)
-    let hasEntry = response.pin != nil || response.code != nil
+    let hasEntry = response.pin != nil || response.data != nil
     do { return .answered(try await server.seal(response)) } catch {
       return .refused(hasEntry ? error : error.withoutEntry)
     }

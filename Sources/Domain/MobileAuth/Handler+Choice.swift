@@ -67,7 +67,6 @@ extension Handler {
         await time()
         teller.yield(.timeIsOver)
       }
-      try stateStore.flush()
       var (isOver, isDisturbed) = (false, false)
       for await turn in turns {
         switch turn {
@@ -79,7 +78,7 @@ extension Handler {
           case .stuck, .unavailable:
             trouble = event
             isDisturbed = true
-          case .touched, .released, .shortPress, .gesture, .entered, .enteredNothing: trouble = nil
+          case .touched, .released, .typing, .shortPress, .gesture, .entered, .enteredNothing, .driver: trouble = nil
           }
         case .timeIsOver: isOver = true
         }

@@ -3,6 +3,9 @@ import DisplayText
 
 /// Audit entries of a request, and the end of a request.
 extension Handler {
+  /// The maximum length of a request's text in an audit entry, in Unicode scalars. An entry has at most 500.
+  private static let longestRecordedText = 300
+
   /// Adds an audit entry, without waiting for storage. Entries that the server's requests cause are limited.
   func record(_ kind: AuditEntry.Kind, _ pending: PendingMobileAuthRequest, _ detail: String = "") {
     let entry = environment.auditEntry(kind, of: pending, detail)
@@ -52,11 +55,8 @@ extension Handler {
 
   /// Ends the request for this token; `outcome` becomes its last audit entry.
   /// - Parameter isAnswered: whether an answer is journaled, so that the entry is never omitted.
-  func finish(
-    _ pending: PendingMobileAuthRequest, as kind: AuditEntry.Kind = .settled, _ outcome: String,
-    isAnswered: Bool = false
-  ) {
-    let entry = environment.auditEntry(kind, of: pending, outcome)
+  func finish(_ pending: PendingMobileAuthRequest, _ outcome: RequestOutcome, isAnswered: Bool = false) {
+    let entry = environment.auditEntry(outcome.auditKind, of: pending, outcome.detail)
     // Before the end is reported: who reads of it finds the request no longer pending.
     inbox.finish(pending)
     if isAnswered {
@@ -64,6 +64,7 @@ extension Handler {
     } else {
       enqueue(.resolveIntent(pending.transaction, entry), entry, by: pending)
     }
+    report(outcome.event, pending, authenticator: outcome.authenticator)
   }
 
   /// Ends a request before an answer was sent. The request of a locked account stays pending.
@@ -122,16 +123,16 @@ extension Handler {
     var shows: [Indication] = []
     if case .outcomeUnknown(let why) = fault {
       // An answer may have been sent earlier.
-      finish(pending, as: .unconfirmed, "permanently unknown: \(why)", isAnswered: true)
+      finish(pending, .unknown(why), isAnswered: true)
       shows = [.outcomeUnknown]
     } else if case .alreadyHandled(let state) = fault {
-      finish(pending, Self.describe(elsewhere: state), isAnswered: isAnswered)
+      finish(pending, .elsewhere(state), isAnswered: isAnswered)
     } else {
-      finish(pending, "not approved: \(fault)", isAnswered: isAnswered)
+      finish(pending, .notApproved(fault), isAnswered: isAnswered)
       // Show a failure: a user may be waiting. The reason is in the log.
       shows = [.seeLog]
       if fault.effect != .retry { servers[pending.server]?.requestDidEnd(pending.transaction) }
-      if fault.effect == .stop { inbox.connectivity.set(.stopped, to: pending.server) }
+      if fault.effect == .stop { inbox.connectivity.set(.stopped, to: pending.server, because: fault) }
       if try revoke(pending, fault) { shows = [.mustEnroll] }
     }
     return shows
@@ -142,9 +143,10 @@ extension Handler {
   private func revoke(
     _ pending: PendingMobileAuthRequest, _ fault: TokenServerError
   ) throws(StateStoreError) -> Bool {
-    guard let enrollments = servers[pending.server]?.enrollments,
+    guard let server = servers[pending.server],
       let loss = EnrollmentRevocation(
-        fault, at: pending.server, pending.account, pending.transaction, of: enrollments)
+        fault, at: pending.server, pending.account, pending.transaction, of: server.enrollments,
+        keeping: server.remainder(of: pending.account))
     else { return false }
     // After a later enrollment, the accounts are read again, too: this client has the former keys.
     defer { environment.report(.rosterChanged) }

@@ -21,12 +21,6 @@ package struct Handler: Sendable {
   /// the user's answer does not wait for them.
   static let longestQueue = 64
 
-  /// The maximum length of a request's text in an audit entry, in Unicode scalars. An entry has at most 500.
-  static let longestRecordedText = 300
-
-  /// The pause before a prompt that the panel ended is armed again.
-  static let rearmPause = Duration.seconds(1)
-
   let servers: [TokenServerID: any TokenServerClient]
   let inbox: Inbox
   let deliveries: Deliveries
@@ -36,6 +30,7 @@ package struct Handler: Sendable {
   /// The request on the panel.
   var shownRequest: ShownRequest { inbox.panel.shown }
   let panelTasks: PanelTaskQueue
+  let drivers: AuthenticatorDrivers
   let waits: LoopWaits
   let panel: any Panel
   let stateStore: any StateStore
@@ -48,19 +43,22 @@ package struct Handler: Sendable {
   ///   - mustEnroll: whether there is no account, or an account that must be enrolled again.
   ///   - recordsTexts: whether the audit chain gets the verified texts of requests.
   ///   - panelTasks: the queue of panel tasks, which run between requests.
+  ///   - drivers: the drivers of authenticators.
   ///   - waits: gets the waits for changes.
   package init(
-    servers: [any TokenServerClient], inbox: Inbox, panelTasks: PanelTaskQueue, waits: LoopWaits = LoopWaits(),
+    servers: [any TokenServerClient], inbox: Inbox, panelTasks: PanelTaskQueue,
+    drivers: AuthenticatorDrivers = AuthenticatorDrivers(), waits: LoopWaits = LoopWaits(),
     panel: any Panel, stateStore: any StateStore, mustEnroll: Bool, recordsTexts: Bool = false,
     in environment: TokenEnvironment
   ) {
-    self.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
+    self.servers = Dictionary(servers.map { ($0.id, $0) }) { first, _ in first }
     self.inbox = inbox
     // The LED does not wait for storage. After a crash before this, the server is queried. A change that cannot be
     // written is tried again, and the error is reported then.
     deliveries = Deliveries(changes: inbox.changes, in: environment) { try? stateStore.flush() }
     openings = Openings(changes: inbox.changes, in: environment)
     self.panelTasks = panelTasks
+    self.drivers = drivers
     self.waits = waits
     self.panel = panel
     self.stateStore = stateStore
@@ -101,8 +99,8 @@ package struct Handler: Sendable {
           await showUntilSomethingIsReady(indications)
         } else {
           await panel.show(isEverythingKnown ? idleIndication : .outcomeUnknown)
-          // The LED of a request that is being opened does not wait for the storage.
-          if !openings.hasFresh { try stateStore.flush() }
+          // The LED of a request that is being opened, or was opened since this pass began, does not wait for storage.
+          if !openings.hasYoung, nextRequest == nil { try stateStore.flush() }
           let limit = [nextOpening, inbox.nextExpiry()].compactMap(\.self).min()
           try await waits.during { try await inbox.change(beyond: generation, until: limit) }
         }
@@ -232,8 +230,10 @@ package struct Handler: Sendable {
     }
     // Until this time no other request replaces this one, because the user is busy with it: after a wrong entry.
     var pinEnd = environment.now
+    // Why the last entry did not count.
+    var failure: AuthenticationStep.Failure?
     while true {
-      let ending = try await decide(pending, opened, at: server, pinnedUntil: pinEnd)
+      let ending = try await decide(pending, opened, at: server, pinnedUntil: pinEnd, after: failure)
       opened = nil
       shownRequest.end(ending.reason)
       lastPrompt.end(at: environment.now)
@@ -242,22 +242,21 @@ package struct Handler: Sendable {
         let outcome = try await deliver(response, to: server)
         // Without an indication of how this request ended, its user may take the next one for it.
         if outcome.indications.isEmpty { lastPrompt.end(at: environment.now) } else { lastPrompt.forget() }
-        guard case .retryEntry = outcome else {
+        guard case .retryEntry(_, let fault) = outcome else {
           isAnswered = true
           return
         }
-        pinEnd = keepAfterWrongEntry(pending)
+        (pinEnd, failure) = (keepAfterWrongEntry(pending), .init(fault))
       case .preempted: return inbox.pending.keepOnPanel(pending.transaction)
       case .makesWay: return
-      case .expired: return finish(pending, "expired")
+      case .expired: return finish(pending, .expired)
       case .closed: return finishElsewhere(pending, at: server)
-      case .refused(.pinIncorrect(let counts)):
-        await show(reopenAfterWrongEntry(pending, .pinWrong, counts).indications)
-        pinEnd = keepAfterWrongEntry(pending)
-      case .refused(.authenticatorFailed(let failure)):
-        await show(reopen(pending, after: failure).indications)
-        pinEnd = keepAfterWrongEntry(pending)
       case .refused(let fault):
+        if let outcome = reopen(pending, after: fault) {
+          await show(outcome.indications)
+          (pinEnd, failure) = (keepAfterWrongEntry(pending), .init(fault))
+          continue
+        }
         let indications = try refuse(pending, fault)
         if !indications.isEmpty { lastPrompt.forget() }
         return await show(indications)
@@ -282,19 +281,12 @@ package struct Handler: Sendable {
   }
 
   /// The reason why the request ended: an answer elsewhere, or the portal or the server ended it.
-  private func outcomeElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServerClient) async -> String {
+  private func outcomeElsewhere(
+    _ pending: PendingMobileAuthRequest, at server: any TokenServerClient
+  ) async -> RequestOutcome {
     guard let status = try? await server.status(of: pending.transaction, account: pending.account) else {
       return pending.unexplainedEnding(at: environment.now)
     }
-    return Self.describe(elsewhere: status.state)
-  }
-
-  static func describe(elsewhere state: RemoteState) -> String {
-    switch state {
-    case .authenticated: "approved elsewhere"
-    case .rejected: "denied elsewhere"
-    case .expired, .canceled, .superseded: state.rawValue
-    case .open, .failed: "ended at the token server: \(state.rawValue)"
-    }
+    return .elsewhere(status.state)
   }
 }

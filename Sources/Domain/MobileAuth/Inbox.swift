@@ -61,9 +61,10 @@ package struct Inbox: Sendable {
 
   /// The requests that ended while they were not at the panel, and how each ended; to be finished.
   /// - Parameter shown: the request on the panel, which is not among them.
-  func endedUnseen(except shown: TransactionID?) -> [(request: PendingMobileAuthRequest, how: String)] {
+  func endedUnseen(except shown: TransactionID?) -> [(request: PendingMobileAuthRequest, how: RequestOutcome)] {
     let now = environment.now
-    let ended = blocked.expired(at: now).map { (request: $0, how: "expired") } + pending.endedAnnounced(at: now)
+    let ended =
+      blocked.expired(at: now).map { (request: $0, how: RequestOutcome.expired) } + pending.endedAnnounced(at: now)
     return ended.filter { $0.request.transaction != shown }
   }
 

@@ -32,6 +32,9 @@ final class Openings: Sendable {
     /// 6.3.1 crashes when it optimizes that.
     var start: MonotonicInstant? { isOpened ? nil : began }
 
+    /// The end of its first `grace`; nil once the request is opened.
+    var youngUntil: MonotonicInstant? { start.map { $0 + Openings.grace } }
+
     func cancel() { if case .underway(let task) = progress { task.cancel() } }
   }
 
@@ -113,6 +116,7 @@ final class Openings: Sendable {
         wakes += [state.graceEnd(server, now)].compactMap(\.self)
         if own.count > 1 { wakes.append(now + Self.patience) }
       }
+      wakes += state.openings.values.compactMap(\.youngUntil).filter { $0 > now }
       return wakes.min()
     }
   }
@@ -152,16 +156,19 @@ final class Openings: Sendable {
     do { outcome = .success(try await body(request)) } catch { outcome = .failure(error) }
     state.withLock { state in
       // A canceled opening has been replaced or removed.
-      guard !Task.isCancelled, state.openings[request.transaction] != nil else { return }
+      let isCurrent = !Task.isCancelled && state.openings[request.transaction] != nil
       switch outcome {
-      case .success(.opened(let opened)):
-        state.openings[request.transaction]?.progress = .opened(opened)
-        state.pauses[request.server] = nil
       case .success(.ended(let indications)):
-        state.openings[request.transaction] = nil
+        // The end has taken the request off the list, so that the opening may be removed already: its user must see
+        // the end all the same.
+        if isCurrent { state.openings[request.transaction] = nil }
         let length = state.pauses[request.server].map { min($0.length * 2, Self.pauses.longest) } ?? Self.pauses.first
         state.pauses[request.server] = (environment.now + length, length)
         if !indications.isEmpty { state.indications = indications }
+      case _ where !isCurrent: break
+      case .success(.opened(let opened)):
+        state.openings[request.transaction]?.progress = .opened(opened)
+        state.pauses[request.server] = nil
       case .failure(let error):
         state.openings[request.transaction] = nil
         state.fault = error as? StateStoreError ?? state.fault
@@ -189,10 +196,10 @@ final class Openings: Sendable {
     return state.withLock { state in state.openings[transaction].map { state.isFresh($0, now) } ?? false }
   }
 
-  /// Whether an opening is worth waiting for.
-  var hasFresh: Bool {
+  /// Whether an opening began less than `grace` ago: what can wait must not delay it.
+  var hasYoung: Bool {
     let now = environment.now
-    return state.withLock { state in state.openings.values.contains { state.isFresh($0, now) } }
+    return state.withLock { state in state.openings.values.contains { ($0.youngUntil ?? now) > now } }
   }
 
   /// Returns the opened request and removes it, so that a later call opens it again.

@@ -24,6 +24,8 @@ package enum PanelEvent: Sendable, Equatable {
   case touched
   /// The touch ended without a gesture.
   case released
+  /// Digits are typed, or no longer: they were submitted or wiped. Only in a prompt with the source `typing`.
+  case typing(Bool)
   /// A short press that no second press followed. `released` comes next.
   case shortPress
   case gesture(Gesture)
@@ -31,6 +33,8 @@ package enum PanelEvent: Sendable, Equatable {
   case entered(EnteredDigits)
   /// Enter without digits, in a prompt that takes it.
   case enteredNothing
+  /// Of a driver that is asked beside the panel, and the identifier of its authenticator.
+  case driver(DriverEvent, of: String)
   /// Held longer than any gesture; ignored until released.
   case stuck
   /// The hardware is missing or failing: no approval is possible until the panel detects that it is back.

@@ -9,11 +9,24 @@ package struct PanelDialog: Sendable {
     case canceled
     case timedOut
     case panelUnavailable(String)
+    /// An authenticator outside of the panel canceled (9006), and why.
+    case authenticatorCanceled(String)
+    /// The authenticator wants the PIN instead.
+    case pinInstead
+    /// The driver of the authenticator could not be used, and why.
+    case authenticatorFailed(String)
+    /// The driver takes no more tries, and why; whether the registration must end.
+    case authenticatorExhausted(String, revokes: Bool)
 
     package var description: String { number.map { "\(explanation) (\($0))" } ?? explanation }
 
     /// Number of the error catalog; nil for errors without a number.
-    package var number: Int? { self == .canceled ? PanelDialog.canceledNumber : nil }
+    package var number: Int? {
+      switch self {
+      case .canceled, .authenticatorCanceled: PanelDialog.canceledNumber
+      case .timedOut, .panelUnavailable, .pinInstead, .authenticatorFailed, .authenticatorExhausted: nil
+      }
+    }
 
     /// The description without the number.
     package var explanation: String {
@@ -21,12 +34,24 @@ package struct PanelDialog: Sendable {
       case .canceled: "canceled at the panel"
       case .timedOut: "no input at the panel within the time limit"
       case .panelUnavailable(let why): "the panel is not usable: \(why)"
+      case .authenticatorCanceled(let why): "canceled by the authenticator: \(why)"
+      case .pinInstead: "the authenticator asks for the PIN instead"
+      case .authenticatorFailed(let why): "the authenticator cannot be used now: \(why)"
+      case .authenticatorExhausted(let why, let revokes):
+        "the authenticator has failed: \(why)\(revokes ? "; it is no longer registered" : "")"
       }
     }
   }
 
   /// Number of the error catalog for what the user canceled at the panel.
   package static let canceledNumber = 9006
+
+  /// What a login is proved with.
+  package enum Proof: Sendable {
+    case data(AuthenticatorData)
+    /// The user chose the PIN; nil if it is still to be typed.
+    case pin(PIN?)
+  }
 
   /// The time limit of each prompt.
   static let limit = Duration.seconds(120)
@@ -81,6 +106,79 @@ package struct PanelDialog: Sendable {
     }
   }
 
+  /// Asks for the code of a custom authenticator.
+  /// - Parameter orPIN: whether Enter alone chooses the PIN instead.
+  package func code(orPIN: Bool) async throws -> Proof {
+    try await ask(.code(orEnterAlone: orPIN), showing: .numberWanted) {
+      (event: PanelEvent) throws(EntryError) -> Proof? in
+      switch event {
+      case .entered(let digits): return .data(AuthenticatorData(digits))
+      case .enteredNothing: return .pin(nil)
+      case .gesture: throw .canceled
+      default: return nil
+      }
+    }
+  }
+
+  /// Asks for a hold, after which an authenticator is asked.
+  /// - Parameter pinLength: the number of digits of the PIN; nil if it cannot be used instead.
+  /// - Returns: the PIN if it was typed instead.
+  package func hold(orPINOf pinLength: Int?) async throws -> PIN? {
+    let proof = try await ask(.authenticator(orPINOf: pinLength, hold: true), showing: .confirmationWanted) {
+      (event: PanelEvent) throws(EntryError) -> Proof? in
+      switch event {
+      case .entered(let digits): return .pin(PIN(digits))
+      case .gesture(let gesture) where gesture.kind == .hold: return .pin(nil)
+      case .gesture: throw .canceled
+      default: return nil
+      }
+    }
+    if case .pin(let pin) = proof { return pin }
+    return nil
+  }
+
+  /// Asks a driver for the data of its authenticator; a denial at the panel cancels it.
+  /// - Parameter progress: called with what the user has to do.
+  package func data(
+    from driver: any AuthenticatorDriver, for call: DriverCall, _ progress: @escaping @Sendable (String) -> Void
+  ) async throws -> AuthenticatorData {
+    guard case .data(let data) = try await proof(from: driver, for: call, orPINOf: nil, progress) else {
+      throw EntryError.pinInstead
+    }
+    return data
+  }
+
+  /// Asks a driver for the data of its authenticator; the PIN can be typed meanwhile.
+  /// - Parameters:
+  ///   - pinLength: the number of digits of the PIN; nil if it cannot be used instead.
+  ///   - progress: called with what the user has to do.
+  package func proof(
+    from driver: any AuthenticatorDriver, for call: DriverCall, orPINOf pinLength: Int?,
+    _ progress: @escaping @Sendable (String) -> Void
+  ) async throws -> Proof {
+    let question = DriverPrompt(driver: driver, call: call)
+    let prompt = Prompt.authenticator(orPINOf: pinLength, hold: false)
+    return try await ask(prompt, asking: [question], showing: .numberWanted) {
+      (event: PanelEvent) throws(EntryError) -> Proof? in
+      switch event {
+      case .gesture: throw .canceled
+      case .entered(let digits): return .pin(PIN(digits))
+      case .driver(.waiting(let what), _):
+        progress("\(call.authenticator): \(what)")
+        return nil
+      case .driver(.retry(let why), _):
+        progress("\(call.authenticator): try again: \(why)")
+        return nil
+      case .driver(.data(let data), _): return .data(data)
+      case .driver(.canceled(let why), _): throw .authenticatorCanceled(why)
+      case .driver(.fallback, _): throw .pinInstead
+      case .driver(.failed(let why), _): throw .authenticatorFailed(why)
+      case .driver(.exhausted(let why, let revokes), _): throw .authenticatorExhausted(why, revokes: revokes)
+      default: return nil
+      }
+    }
+  }
+
   /// Asks for a very long hold, to confirm an irreversible action.
   package func veryLongHold() async throws {
     try await ask(.veryLongHold, showing: .veryLongHoldWanted) { (event: PanelEvent) throws(EntryError) -> Void? in
@@ -103,7 +201,7 @@ package struct PanelDialog: Sendable {
   }
 
   private func ask<Answer: Sendable>(
-    _ prompt: Prompt, showing indication: Indication,
+    _ prompt: Prompt, asking questions: [DriverPrompt] = [], showing indication: Indication,
     take: @escaping @Sendable (PanelEvent) throws(EntryError) -> Answer?
   ) async throws -> Answer {
     await panel.show(indication)
@@ -114,7 +212,7 @@ package struct PanelDialog: Sendable {
         throw EntryError.timedOut
       }
       group.addTask {
-        for await event in panel.events(for: prompt) {
+        for await event in panel.events(for: prompt, asking: questions, in: environment) {
           if case .unavailable(let why) = event { throw EntryError.panelUnavailable(why) }
           if let answer = try take(event) { return answer }
         }

@@ -17,6 +17,8 @@ package final class PanelTaskQueue: Sendable {
     var waiting: [PanelTask] = []
     var lastNumber = 0
     var running: (number: Int, task: Task<Void, Never>)?
+    var isSuspended = false
+    var onIdle: [CheckedContinuation<Void, Never>] = []
   }
 
   private let state = Mutex(State())
@@ -54,10 +56,28 @@ package final class PanelTaskQueue: Sendable {
     }
   }
 
+  /// Lets the running task end, and begins no other until `resume`. For a change of handlers, which would cancel it.
+  package func suspend() async {
+    await withCheckedContinuation { continuation in
+      let isIdle = state.withLock { state in
+        state.isSuspended = true
+        if state.running != nil { state.onIdle.append(continuation) }
+        return state.running == nil
+      }
+      if isIdle { continuation.resume() }
+    }
+  }
+
+  /// Tasks begin again.
+  package func resume() {
+    state.withLock { $0.isSuspended = false }
+    changes.raise()
+  }
+
   /// Whether a task can run now.
   /// - Parameter busy: servers whose tasks have to wait.
   func isWaiting(except busy: Set<TokenServerID>) -> Bool {
-    state.withLock { $0.waiting.contains { $0.isDue(except: busy) } }
+    state.withLock { state in !state.isSuspended && state.waiting.contains { $0.isDue(except: busy) } }
   }
 
   /// Runs the task that has waited longest, until it ends or the caller or the handler cancels it.
@@ -65,7 +85,9 @@ package final class PanelTaskQueue: Sendable {
   /// - Returns: whether there was a task.
   func runNext(on panel: any Panel, except busy: Set<TokenServerID>) async -> Bool {
     let task = state.withLock { state -> Task<Void, Never>? in
-      guard let next = state.waiting.firstIndex(where: { $0.isDue(except: busy) }) else { return nil }
+      guard !state.isSuspended, let next = state.waiting.firstIndex(where: { $0.isDue(except: busy) }) else {
+        return nil
+      }
       let panelTask = state.waiting.remove(at: next)
       let task = panelTask.begin(panel)
       state.running = (panelTask.number, task)
@@ -77,15 +99,24 @@ package final class PanelTaskQueue: Sendable {
     } onCancel: {
       task.cancel()
     }
-    state.withLock { $0.running = nil }
+    let waiting = state.withLock { state in
+      state.running = nil
+      defer { state.onIdle = [] }
+      return state.onIdle
+    }
+    for continuation in waiting { continuation.resume() }
     return true
   }
 
   private func abandon(_ number: Int) {
-    let task: PanelTask? = state.withLock { state in
-      if let running = state.running, running.number == number { running.task.cancel() }
-      return state.waiting.firstIndex { $0.number == number }.map { state.waiting.remove(at: $0) }
+    let (running, waiting) = state.withLock { state in
+      (
+        state.running.flatMap { $0.number == number ? $0.task : nil },
+        state.waiting.firstIndex { $0.number == number }.map { state.waiting.remove(at: $0) }
+      )
     }
-    task?.abandon()
+    // Not while the lock is held: cancellation calls handlers, which may take it.
+    running?.cancel()
+    waiting?.abandon()
   }
 }

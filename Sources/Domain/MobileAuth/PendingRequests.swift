@@ -169,7 +169,7 @@ package final class PendingRequests: Sendable {
   }
 
   /// The announced requests that expired or left the list, and how each ended.
-  func endedAnnounced(at now: MonotonicInstant) -> [(request: PendingMobileAuthRequest, how: String)] {
+  func endedAnnounced(at now: MonotonicInstant) -> [(request: PendingMobileAuthRequest, how: RequestOutcome)] {
     state.withLock { $0.announced.ended(at: now) }
   }
 

@@ -4,12 +4,8 @@ import Secrets
 /// The inputs that the user is asked for. The panel listens to all sources at once, and the first complete input ends
 /// the prompt. Whether an input answers the request is decided by who asked, not by the panel.
 ///
-/// To add a source, such as a fingerprint reader or a badge reader:
-/// 1. add a case to `Source`, and a case for its input to `PanelEvent`;
-/// 2. give `FrontPanel` the peripheral, read its events in `run()`, and end the armed prompt with them if `sources`
-///    contains the case;
-/// 3. add the case to the prompts of the challenges that it can answer.
-/// The present sources, prompts and recognizers stay as they are: each takes its own cases from `sources`.
+/// Readers and other programs are no sources of the panel: they are drivers (`AuthenticatorDriver`), which are asked
+/// beside a prompt (`Panel.events(for:asking:in:)`).
 package struct Prompt: Sendable, Equatable {
   package enum Source: Sendable, Hashable {
     /// A gesture at the buttons, or the keypad's cancel key.
@@ -20,6 +16,8 @@ package struct Prompt: Sendable, Equatable {
     case code
     /// Enter without digits.
     case enterAlone
+    /// That digits are being typed: no input by itself.
+    case typing
   }
 
   /// Inputs of other sources are ignored.
@@ -39,6 +37,15 @@ package struct Prompt: Sendable, Equatable {
   package static func digits(count: Int) -> Prompt { Prompt([.digits(count: count)]) }
   /// Type a code of any length, then Enter; or Enter alone, for the PIN instead. Denying works as for a confirmation.
   package static func code(orEnterAlone: Bool) -> Prompt { Prompt(orEnterAlone ? [.code, .enterAlone] : [.code]) }
+  /// Use an authenticator outside of the panel, or type the PIN instead. Denying works as for a confirmation.
+  /// - Parameters:
+  ///   - pinLength: the number of digits of the PIN; nil if it cannot be used.
+  ///   - hold: whether the button must be held before the authenticator is asked.
+  package static func authenticator(orPINOf pinLength: Int?, hold: Bool) -> Prompt {
+    var sources: Set<Source> = hold ? [.gesture(.hold)] : []
+    if let pinLength { sources.formUnion([.digits(count: pinLength), .typing]) }
+    return Prompt(sources)
+  }
   /// Denying works as for a confirmation; approval is impossible.
   package static let denial = Prompt([])
   /// A very long hold confirms an irreversible action; a double press and the keypad's cancel key abort it. The panel

@@ -49,9 +49,9 @@ package struct RequestListener: Sendable {
         try Task.checkCancellation()
         var isRemoval = false
         if case .unconfirmedRemoval = fault { isRemoval = true }
-        inbox.connectivity.set(isRemoval ? .stopped : .disconnected, to: server.id)
+        inbox.connectivity.set(isRemoval ? .stopped : .disconnected, to: server.id, because: fault)
         if let end = react(to: fault) { return end }
-        environment.report(.disconnected(server.id, "\(fault)"))
+        environment.report(.disconnected(server.id, fault))
         if environment.now - started >= Self.healthyAfter { retry.reset() }
         var pause = retry.next()
         if case .switchedOff = fault { pause = Self.switchedOffPause }
@@ -114,8 +114,9 @@ package struct RequestListener: Sendable {
       environment.report(.connected(server.id))
     case .disconnected(let why):
       try await refresh()
-      inbox.connectivity.set(.disconnected, to: server.id)
-      environment.report(.disconnected(server.id, why))
+      let fault = TokenServerError.unreachable(why)
+      inbox.connectivity.set(.disconnected, to: server.id, because: fault)
+      environment.report(.disconnected(server.id, fault))
     case .pendingChanged: try await refresh()
     case .revoked:
       try await validate()
@@ -176,7 +177,7 @@ package struct RequestListener: Sendable {
       environment.report(.rosterChanged)
       return .serverWiped
     case .stop:
-      inbox.connectivity.set(.stopped, to: server.id)
+      inbox.connectivity.set(.stopped, to: server.id, because: fault)
       environment.report(.stopped(server.id, fault))
       return .stopped(fault)
     case .retry, .wipeAccount, .dropKeys, .drop, .block, .askAgain: return nil
@@ -187,7 +188,8 @@ package struct RequestListener: Sendable {
   /// - Parameter account: nil for the whole server.
   private func revokeLocally(_ account: AccountID?, by fault: TokenServerError) {
     do {
-      let loss = EnrollmentRevocation(fault, at: server.id, account, of: server.enrollments)
+      let loss = EnrollmentRevocation(
+        fault, at: server.id, account, of: server.enrollments, keeping: account.flatMap { server.remainder(of: $0) })
       guard let entry = try loss?.apply(on: stateStore, in: environment).entry else { return }
       environment.report(.audited(entry))
     } catch {

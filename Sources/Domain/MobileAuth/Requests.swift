@@ -89,18 +89,21 @@ package struct VerifiedContents: Sendable, Equatable {
   /// The texts that the server signed; nil if it signs none.
   package var texts: VerifiedTexts?
   package var challenge: Challenge
+  /// The digits that the user must type before the challenge, such as the amount; nil for none.
+  package var readBack: EnteredDigits?
   /// Data of the adapter for the answer to exactly this message, such as a nonce or digest.
   package var answerContext: [UInt8]
 
   package init(
     transaction: TransactionID, account: AccountID?, type: String, texts: VerifiedTexts? = nil, challenge: Challenge,
-    answerContext: [UInt8]
+    readBack: EnteredDigits? = nil, answerContext: [UInt8]
   ) {
     self.transaction = transaction
     self.account = account
     self.type = type
     self.texts = texts
     self.challenge = challenge
+    self.readBack = readBack
     self.answerContext = answerContext
   }
 }
@@ -117,14 +120,24 @@ package struct MobileAuthRequest: Sendable, Equatable {
 
   /// Creates the user's response from a gesture, typed digits or a choice. Without a keypad, a hold chooses the option
   /// shown last.
-  /// - Parameter code: for a custom authenticator.
+  /// - Parameters:
+  ///   - authenticator: the identifier of the one that answers or cancels; may be nil if the challenge has only one.
+  ///   - data: of this authenticator.
+  ///   - readBack: what the user typed before.
+  ///   - underlyingError: why an authenticator cancels.
   /// - Returns: nil if the input does not answer the challenge. A request that requires a PIN is approved only with a
-  ///   PIN.
+  ///   PIN, and one with digits to type only after them.
   func answered(
-    by gesture: Gesture, typing pin: PIN? = nil, code: EnteredDigits? = nil, choosing option: String? = nil,
+    by gesture: Gesture, typing pin: PIN? = nil, with authenticator: String? = nil, data: AuthenticatorData? = nil,
+    choosing option: String? = nil, readBack: EnteredDigits? = nil, underlyingError: String? = nil,
     after delay: Duration, idempotencyKey: String
   ) -> ChallengeResponse? {
+    var source: AuthenticatorSource?
+    if case .custom(let challenge) = contents.challenge, pin == nil {
+      source = authenticator.map { challenge[$0] } ?? (challenge.sources.count == 1 ? challenge.sources.first : nil)
+    }
     if gesture.decision == .accept {
+      guard readBack == contents.readBack else { return nil }
       switch contents.challenge {
       case .confirmation: guard gesture.kind == .hold else { return nil }
       case .pin(let challenge): guard gesture.kind == .enter, pin?.count == challenge.length else { return nil }
@@ -133,15 +146,19 @@ package struct MobileAuthRequest: Sendable, Equatable {
           pin?.count == challenge.pin?.length
         else { return nil }
       case .custom(let challenge):
-        guard gesture.kind == .enter, (pin == nil) != (code == nil),
+        guard pin != nil || source != nil else { return nil }
+        let isTyped = pin != nil || source?.input == .keypadCode
+        guard gesture.kind == (isTyped ? .enter : .authenticator), (pin == nil) != (data == nil),
           pin == nil || pin?.count == challenge.fallback?.length
         else { return nil }
       case .impossible: return nil
       }
     }
     return ChallengeResponse(
-      request: self, gesture: gesture, pin: pin, code: code, choice: gesture.decision == .accept ? option : nil,
-      answeredAfter: delay, idempotencyKey: idempotencyKey)
+      request: self, gesture: gesture, pin: pin, authenticator: source?.authenticator, data: data,
+      choice: gesture.decision == .accept ? option : nil,
+      readBack: gesture.decision == .accept ? readBack : nil, underlyingError: underlyingError, answeredAfter: delay,
+      idempotencyKey: idempotencyKey)
   }
 }
 
@@ -151,10 +168,16 @@ package struct ChallengeResponse: Sendable, Equatable {
   package let gesture: Gesture
   /// Set only for an approval of a request that requires a PIN.
   package let pin: PIN?
-  /// Set only for an approval with a custom authenticator.
-  package let code: EnteredDigits?
+  /// The identifier of the authenticator that answers or cancels, of a request with authenticators other than the PIN.
+  package let authenticator: String?
+  /// Its data; set only for an approval with it.
+  package let data: AuthenticatorData?
   /// The chosen option, for an approval of a request with a choice.
   package let choice: String?
+  /// Why an authenticator canceled; nil for other answers.
+  package let underlyingError: String?
+  /// The digits that the user typed, for an approval of a request that has some.
+  package let readBack: EnteredDigits?
   /// From the announcement to the end of the gesture.
   package let answeredAfter: Duration
   /// A UUID; the same for every attempt to send this answer.
@@ -163,14 +186,17 @@ package struct ChallengeResponse: Sendable, Equatable {
   package var decision: Decision { gesture.decision }
 
   fileprivate init(
-    request: MobileAuthRequest, gesture: Gesture, pin: PIN?, code: EnteredDigits?, choice: String?,
-    answeredAfter: Duration, idempotencyKey: String
+    request: MobileAuthRequest, gesture: Gesture, pin: PIN?, authenticator: String?, data: AuthenticatorData?,
+    choice: String?, readBack: EnteredDigits?, underlyingError: String?, answeredAfter: Duration, idempotencyKey: String
   ) {
     self.request = request
     self.gesture = gesture
     self.pin = pin
-    self.code = code
+    self.authenticator = authenticator
+    self.data = data
     self.choice = choice
+    self.underlyingError = underlyingError
+    self.readBack = readBack
     self.answeredAfter = answeredAfter
     self.idempotencyKey = idempotencyKey
   }
@@ -182,7 +208,7 @@ package struct ChallengeResponse: Sendable, Equatable {
   package func sealed(_ body: [UInt8], isResentAfterRestart: Bool = false) -> SealedResponse {
     SealedResponse(
       request: request, gesture: gesture, idempotencyKey: idempotencyKey, body: body, hasPIN: pin != nil,
-      isResentAfterRestart: isResentAfterRestart)
+      source: authenticator, underlyingError: underlyingError, isResentAfterRestart: isResentAfterRestart)
   }
 }
 
@@ -196,19 +222,31 @@ package struct SealedResponse: Sendable, Equatable {
   package let body: [UInt8]
   /// Whether the PIN approves the request.
   package let hasPIN: Bool
+  /// As `ChallengeResponse.authenticator`.
+  package let source: String?
+  /// Why an authenticator canceled; nil for other answers.
+  package let underlyingError: String?
   package let isResentAfterRestart: Bool
 
   package var decision: Decision { gesture.decision }
 
+  /// The identifier of the authenticator that approves the request; nil for none.
+  var authenticator: String? {
+    guard decision == .accept else { return nil }
+    return hasPIN ? Authenticator.pinIdentifier : source
+  }
+
   fileprivate init(
     request: MobileAuthRequest, gesture: Gesture, idempotencyKey: String, body: [UInt8], hasPIN: Bool,
-    isResentAfterRestart: Bool
+    source: String?, underlyingError: String?, isResentAfterRestart: Bool
   ) {
     self.request = request
     self.gesture = gesture
     self.idempotencyKey = idempotencyKey
     self.body = body
     self.hasPIN = hasPIN
+    self.source = source
+    self.underlyingError = underlyingError
     self.isResentAfterRestart = isResentAfterRestart
   }
 
@@ -216,12 +254,14 @@ package struct SealedResponse: Sendable, Equatable {
   /// - Parameters:
   ///   - receipt: the server's reference.
   ///   - code: a code that the user must now type into the portal.
+  ///   - info: the result of the server's script.
   /// - Throws: `.answerInvalid` if the server confirms another state than the answer's.
-  package func verdict(_ state: RemoteState, receipt: String, code: PortalCode? = nil) throws(TokenServerError)
-    -> Verdict
-  {
+  package func verdict(
+    _ state: RemoteState, receipt: String, code: PortalCode? = nil, info: AuthenticatorInfo? = nil
+  ) throws(TokenServerError) -> Verdict {
     switch (decision, state) {
-    case (.accept, .authenticated), (.deny, .rejected): Verdict(decision: decision, receipt: receipt, code: code)
+    case (.accept, .authenticated), (.deny, .rejected):
+      Verdict(decision: decision, receipt: receipt, code: code, info: info)
     default: throw .answerInvalid("the server calls the answer \(state.rawValue)")
     }
   }
@@ -233,11 +273,14 @@ package struct Verdict: Sendable, Equatable {
   package let receipt: String
   /// A code that the user must type into the portal to complete the login; otherwise nil.
   package let code: PortalCode?
+  /// The result of the server's script, for an approval with a custom authenticator.
+  package let info: AuthenticatorInfo?
 
-  fileprivate init(decision: Decision, receipt: String, code: PortalCode?) {
+  fileprivate init(decision: Decision, receipt: String, code: PortalCode?, info: AuthenticatorInfo?) {
     self.decision = decision
     self.receipt = receipt
     self.code = code
+    self.info = info
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
+import Threads
 
 /// The verified request on the panel, for commands and displays. In memory only, and only while the request is there.
 package final class ShownRequest: Sendable {
@@ -30,10 +31,7 @@ package final class ShownRequest: Sendable {
 
   private struct State {
     var request: MobileAuthRequest?
-    var watchers: [Int: AsyncStream<Change>.Continuation] = [:]
-    var lastWatcher = 0
-
-    func notify(_ change: Change) { for watcher in watchers.values { watcher.yield(change) } }
+    var watchers = StreamFollowers<Change>()
   }
 
   private let state = Mutex(State())
@@ -44,22 +42,16 @@ package final class ShownRequest: Sendable {
   /// Streams what is on the panel now, and then each change.
   package func changes() -> AsyncStream<Change> {
     AsyncStream(bufferingPolicy: .bufferingNewest(Self.longestBacklog)) { continuation in
-      let number = state.withLock { state in
-        state.lastWatcher += 1
-        state.watchers[state.lastWatcher] = continuation
-        continuation.yield(state.request.map(Change.shown) ?? .nothing)
-        return state.lastWatcher
+      state.withLock { state in
+        state.watchers.add(continuation, first: state.request.map(Change.shown) ?? .nothing)
       }
-      continuation.onTermination = { [weak self] _ in self?.remove(number) }
     }
   }
-
-  private func remove(_ watcher: Int) { state.withLock { _ = $0.watchers.removeValue(forKey: watcher) } }
 
   func begin(_ request: MobileAuthRequest) {
     state.withLock { state in
       state.request = request
-      state.notify(.shown(request))
+      state.watchers.send(.shown(request))
     }
   }
 
@@ -68,7 +60,7 @@ package final class ShownRequest: Sendable {
     state.withLock { state in
       guard let request = state.request else { return }
       state.request = nil
-      state.notify(.ended(request.pending.transaction, ending))
+      state.watchers.send(.ended(request.pending.transaction, ending))
     }
   }
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+package import Secrets
+
 /// The store of the audit chain.
 package protocol AuditRecorder: Sendable {
   /// Appends the entry to the audit chain. Durable when it returns.
@@ -37,9 +39,13 @@ package protocol StateStore: AuditRecorder {
   func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent]
 
   /// Destroys the account's keys and keeps its name, so that the user sees that it must be enrolled again.
-  /// - Parameter enrollment: the enrollment that a server has revoked; nil for any.
+  /// - Parameters:
+  ///   - enrollment: the enrollment that a server has revoked; nil for any.
+  ///   - remainder: the account's secrets from now on, which are no keys; with nil, nothing but the name stays.
   /// - Throws: `.conflict` with `.enrolledAgain`, without a change, if the account has another enrollment.
-  func dropKeys(of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError)
+  func dropKeys(
+    of account: AccountID, if enrollment: EnrollmentID?, keeping remainder: SecretBytes?, _ entry: AuditEntry
+  ) throws(StateStoreError)
 
   /// Destroys everything about the account. Other accounts are unchanged.
   /// - Parameter enrollment: as for `dropKeys`.
@@ -138,7 +144,7 @@ extension AuditEntry {
 /// For what this token or its user decided: it concerns the present enrollment, whichever that is.
 extension StateStore {
   package func dropKeys(of account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
-    try dropKeys(of: account, if: nil, entry)
+    try dropKeys(of: account, if: nil, keeping: nil, entry)
   }
 
   package func wipe(account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {

@@ -76,6 +76,9 @@ package enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertibl
   package var description: String {
     switch self {
     case .io(let call, let reason): "the vault cannot be written or read: \(call): \(reason)"
+    case .corrupt(.deviceSecret(let directory, let file, let credential)):
+      "no device secret for the vault in \(directory): neither \(file) nor the systemd credential \(credential) exists. "
+        + "Where the service reads it from the credential, give that to this command, too: docs/usage.md, \"As a service\""
     case .corrupt(let subject): "the vault is damaged, or belongs to another device secret: \(subject)"
     case .notFound(let subject): "the vault has no \(subject)"
     case .conflict(let subject, let conflict): "the vault was not changed: \(subject) \(conflict)"
@@ -107,8 +110,7 @@ extension StateStoreError.Subject: CustomStringConvertible {
     case .retainedAuditHead: "head of the kept audit entries"
     case .auditEntry(let sequence): "audit entry \(sequence)"
     case .canary: "canary (it was created with another device secret, or its canary was changed)"
-    case .deviceSecret(let directory, let file, let credential):
-      "device secret of the vault in \(directory): neither \(file) nor the systemd credential \(credential) exists"
+    case .deviceSecret(let directory, _, _): "device secret of the vault in \(directory)"
     case .encryptedRecord: "encrypted record, which is not authentic"
     case .database(let reason): "database file: \(reason)"
     }

@@ -2,7 +2,7 @@
 /// An event for the log: one line each, without secrets.
 package enum TokenEvent: Sendable, Equatable {
   case connected(TokenServerID)
-  case disconnected(TokenServerID, String)
+  case disconnected(TokenServerID, TokenServerError)
   /// The server reported an error after which the token does not contact it until the operator has resolved the error.
   case stopped(TokenServerID, TokenServerError)
   case retrying(TokenServerID, TransactionID, TokenServerError)
@@ -23,6 +23,8 @@ package enum TokenEvent: Sendable, Equatable {
   case code(AccountID, TransactionID, PortalCode)
   /// The account's messages are now delivered to its new mailbox.
   case mailboxMoved(AccountID)
+  /// A step that programs follow. What of it belongs into the log is an audit entry.
+  case step(AuthenticationStep)
   /// Accounts or servers were removed from the state store: the service must be reloaded.
   case rosterChanged
 }
@@ -31,7 +33,7 @@ extension TokenEvent: CustomStringConvertible {
   package var description: String {
     switch self {
     case .connected(let server): "connected to \(server)"
-    case .disconnected(let server, let why): "not connected to \(server): \(why)"
+    case .disconnected(let server, let fault): "not connected to \(server): \(fault)"
     case .stopped(let server, let fault): "stopped using \(server): \(fault)"
     case .retrying(_, let transaction, let fault): "request \(transaction): trying again: \(fault)"
     case .audited(let entry): entry.description
@@ -46,6 +48,7 @@ extension TokenEvent: CustomStringConvertible {
     case .code(let account, _, _): "account \(account): a code has to be typed into the portal"
     case .stateStoreFailed(let fault): "nothing can be answered: \(fault)"
     case .mailboxMoved(let account): "account \(account): its messages are delivered to its new mailbox"
+    case .step(let step): "account \(step.account): \(step.event)"
     case .rosterChanged: "the accounts have changed"
     }
   }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+package import Secrets
+
 /// The client of one token server, implemented by an adapter, for all accounts of this token at the server.
 package protocol TokenServerClient: Sendable {
   var id: TokenServerID { get }
@@ -44,6 +46,13 @@ package protocol TokenServerClient: Sendable {
   /// the bytes again until the request expires.
   func resend(_ intent: AnswerIntent, _ body: [UInt8]) async throws(TokenServerError) -> RemoteStatus
 
+  /// The secrets of the account without its keys, with which its user can enroll it again; nil for none.
+  func remainder(of account: AccountID) -> SecretBytes?
+
+  /// Ends the registration of an authenticator that has failed too often on this token: here at once, at the server in
+  /// the background.
+  func revoke(_ authenticator: String, of account: AccountID, because why: String)
+
   /// Notifies the adapter that the request has ended on this token without a confirmation: it need not be listed again.
   func requestDidEnd(_ transaction: TransactionID)
 }
@@ -58,6 +67,12 @@ extension TokenServerClient {
   package func deny(
     unopened pending: PendingMobileAuthRequest, because why: String, idempotencyKey: String
   ) async throws(TokenServerError) {}
+
+  /// Default: none.
+  package func remainder(of account: AccountID) -> SecretBytes? { nil }
+
+  /// Default: does nothing. Override for a server with authenticators.
+  package func revoke(_ authenticator: String, of account: AccountID, because why: String) {}
 
   /// Default: does nothing. Override for a server without a pending list.
   package func requestDidEnd(_ transaction: TransactionID) {}

@@ -68,16 +68,18 @@ package enum TokenServerError: Error, Equatable, Sendable {
 
   package var effect: LocalEffect {
     switch self {
-    case .noNetwork, .unreachable, .untrusted, .rateLimited, .switchedOff: .retry
+    // A clock can be set right, and a network process that was taken over can say that it is wrong.
+    case .noNetwork, .unreachable, .untrusted, .rateLimited, .switchedOff, .clockWrong: .retry
     case .deviceDeregistered: .wipeServer
     case .userDeregistered, .pinsUsedUp: .wipeAccount
     case .disenrolled, .notEnrolled: .dropKeys
+    case .authenticatorFailed(let failure) where failure.endsRequest: .drop
     case .pinIncorrect, .choiceIncorrect, .authenticatorFailed: .askAgain
     case .unconfirmedRemoval, .alreadyHandled, .requestNotFound, .outcomeUnknown, .answerInvalid, .notHandleable,
       .authenticatorRefused, .refused:
       .drop
     case .locked: .block
-    case .outdated, .notAuthenticated, .alreadyEnrolled, .userAlreadyEnrolled, .enrollmentDisabled, .clockWrong,
+    case .outdated, .notAuthenticated, .alreadyEnrolled, .userAlreadyEnrolled, .enrollmentDisabled,
       .configurationInvalid:
       .stop
     }

@@ -4,11 +4,11 @@ extension PendingMobileAuthRequest {
   /// time within it.
   private static let latestList = Duration.seconds(15)
 
-  /// Returns the description of the end of a request that disappeared from its server's list without a reason. Only the
-  /// time is known.
-  func unexplainedEnding(at now: MonotonicInstant) -> String {
-    deadline - now <= Self.latestList
-      ? "ended at the token server at the end of its time: it probably expired"
-      : "ended at the token server before the end of its time; how is not known"
+  /// Returns the end of a request that disappeared from its server's list without a reason. Only the time is known.
+  func unexplainedEnding(at now: MonotonicInstant) -> RequestOutcome {
+    .delisted(
+      deadline - now <= Self.latestList
+        ? "ended at the token server at the end of its time: it probably expired"
+        : "ended at the token server before the end of its time; how is not known")
   }
 }

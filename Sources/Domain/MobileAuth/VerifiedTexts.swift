@@ -12,7 +12,7 @@ package struct VerifiedTexts: Sendable, Equatable {
   }
 
   /// The maximum length of a message in Unicode scalars. A longer one is shortened and ends with "…".
-  package static let longestMessage = 16_384
+  package static let longestMessage = 65_536
 
   package let signature: Signature
   /// The name of the request type.

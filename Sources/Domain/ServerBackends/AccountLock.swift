@@ -14,8 +14,8 @@ package enum AccountLock: Sendable, Equatable, CustomStringConvertible {
 
   package var description: String {
     switch self {
-    case .manual(nil): "locked by hand, until `approval-token unlock`"
-    case .manual(let policy?): "locked by hand with the policy \(policy.sanitized), until `approval-token unlock`"
+    case .manual(nil): "locked by the user, until `approval-token unlock`"
+    case .manual(let policy?): "locked by the user with the policy \(policy.sanitized), until `approval-token unlock`"
     case .byPolicy(let policy, let remedy):
       "locked while its policy \(policy.sanitized) does not hold on this device" + (remedy.map { ": \($0)" } ?? "")
     }
@@ -72,7 +72,7 @@ package enum LockError: ReportedError, Equatable {
       "\(policy.sanitized) is not a policy of this account; \(Self.list(attached))"
     case .lockedAlready(let lock): "the account is \(lock)"
     case .notLocked: "the account is not locked"
-    case .heldByPolicy(let lock): "the account is not locked by hand; it is \(lock)"
+    case .heldByPolicy(let lock): "the account is not locked by the user; it is \(lock)"
     }
   }
 

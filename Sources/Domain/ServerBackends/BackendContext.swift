@@ -15,8 +15,8 @@ package struct BackendContext: Sendable {
   package var authorities: String?
   /// Nil if the board is not known.
   package var board: BoardCapabilities?
-  /// The identifiers of the custom authenticators whose data is a code that the user types on the keypad.
-  package var keypadCodes: [String] = []
+  package var drivers = AuthenticatorDrivers()
+  package var unlockedTokens = UnlockedTokens()
   package var settings = BackendSettings()
   package var keyDerivation = Scrypt.Parameters.standard
   /// Verifies PINs that the server does not verify; nil on a board without a keypad.
@@ -60,12 +60,16 @@ extension BackendContext {
 
   /// The HTTP client for an enrolled server. While the board's clock is not set, certificates are checked at the latest
   /// time that this server has reported.
-  /// - Parameter pins: the pins of its enrollment.
-  package func http(to server: TokenServerID, pins: [String]) throws(StateStoreError) -> any HTTPTransport {
-    makeHTTPTransport(
-      ServerTrust(
-        pins: pins, authorityFile: authorities, earliestNow: earliestNow,
-        vouchedNow: try store.latestKnownTime(of: server)))
+  /// - Parameters:
+  ///   - pins: the pins of its enrollment.
+  ///   - addresses: where its requests go; nil for any address.
+  package func http(
+    to server: TokenServerID, at addresses: [String]?, pins: [String]
+  ) throws(StateStoreError) -> any HTTPTransport {
+    let trust = ServerTrust(
+      pins: pins, authorityFile: authorities, earliestNow: earliestNow,
+      vouchedNow: try store.latestKnownTime(of: server))
+    return makeHTTPTransport(addresses.map { trust.limited(to: $0) } ?? trust)
   }
 
   /// Lets the user choose a PIN that this token verifies, and stores it; nil without a keypad.

@@ -26,6 +26,8 @@ package struct BackendSettings: Sendable, Equatable {
   package var pinAttempts = 5
   /// The device name that servers show; nil for the program's name.
   package var deviceName: String?
+  /// The serial number of the board, for servers that list it.
+  package var boardSerial: String?
 
   package init() {}
 

@@ -38,11 +38,14 @@ package struct UserSession: Sendable, Equatable {
   /// When the session expires at the server.
   package let until: MonotonicInstant
   package let accessToken: String
+  /// The result of the server's script, for a login with a custom authenticator.
+  package let info: AuthenticatorInfo?
 
-  package init(account: AccountID, until: MonotonicInstant, accessToken: String) {
+  package init(account: AccountID, until: MonotonicInstant, accessToken: String, info: AuthenticatorInfo? = nil) {
     self.account = account
     self.until = until
     self.accessToken = accessToken
+    self.info = info
   }
 }
 

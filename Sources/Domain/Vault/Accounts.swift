@@ -88,7 +88,7 @@ extension Vault {
 
   /// Stores the account, replacing the one with the same ID, and appends the audit entry if there is one.
   /// - Throws: `.notFound` if there is no such token server, `.conflict` if the ID belongs to an account of another
-  ///   server.
+  ///   server, or a new one is another spelling in Unicode of an account's ID.
   package func put(_ account: AccountRecord, _ entry: AuditEntry? = nil) throws(StateStoreError) {
     try transaction(erasing: true) { connection in
       try put(account, on: connection)
@@ -99,6 +99,12 @@ extension Vault {
   func put(_ account: AccountRecord, on connection: borrowing Connection) throws {
     let known = try connection.rows("SELECT 1 FROM servers WHERE id = ?", account.server.text) { try $0.integer(0) }
     guard !known.isEmpty else { throw StateStoreError.notFound(.server(account.server)) }
+    // SQLite compares bytes. In Swift canonically equivalent names are equal, and are one key of a dictionary.
+    let names = try connection.rows("SELECT id FROM accounts") { try $0.text(0) }
+    let isKnown = names.contains { Array($0.utf8) == Array(account.id.text.utf8) }
+    guard isKnown || !names.contains(account.id.text) else {
+      throw StateStoreError.conflict(.account(account.id), .nameTaken)
+    }
     let kept = try connection.run(
       """
       INSERT INTO accounts (id, server, profile, stage, box) VALUES (?, ?, ?, ?, ?)

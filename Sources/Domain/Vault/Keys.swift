@@ -9,12 +9,16 @@ struct VaultKeys: Sendable {
   private let audit: SecretBytes
   /// The device-binding key of PINs.
   let pinBinding: SecretBytes
+  let brokerClientID: String
 
   init(of deviceSecret: DeviceSecret) {
     seal = HKDF.derive(deviceSecret.bytes, info: "approval-token/vault/seal/v1")
     mac = HKDF.derive(deviceSecret.bytes, info: "approval-token/vault/mark/v1")
     audit = HKDF.derive(deviceSecret.bytes, info: "approval-token/vault/audit/v1")
     pinBinding = HKDF.derive(deviceSecret.bytes, info: "approval-token/pin-binding/v1")
+    brokerClientID = HKDF.derive(deviceSecret.bytes, info: "approval-token/broker-client-id/v1").withExposedSecret {
+      "t" + $0.lowercaseHex.prefix(22)
+    }
   }
 
   /// Encrypts a secret.

@@ -87,7 +87,7 @@ extension Vault {
     setup: OneTimePasswordSetup, isUnderPIN: Bool
   )] {
     let records = try snapshot { try OneTimePasswordRecord.all(on: $0, keys) }
-    return Dictionary(uniqueKeysWithValues: records.map { ($0.account, ($0.setup, $0.isUnderPIN)) })
+    return Dictionary(records.map { ($0.account, ($0.setup, $0.isUnderPIN)) }) { first, _ in first }
   }
 
   /// Returns the account's next code. Its counter is incremented durably before the code is returned.

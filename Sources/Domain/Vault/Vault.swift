@@ -4,6 +4,7 @@ package import MobileAuth
 import SQLite
 package import Secrets
 import Synchronization
+import Threads
 
 /// The state store: accounts, answers being sent and the audit chain, in one SQLite file in a directory that only its
 /// owner can enter. Secrets are encrypted with keys derived from the device secret.
@@ -13,6 +14,8 @@ import Synchronization
 package final class Vault: Sendable {
   static let fileName = "vault.sqlite3"
 
+  /// The state directory.
+  package let directory: String
   let keys: VaultKeys
   /// The maximum number of audit entries.
   let auditCapacity: Int64
@@ -29,13 +32,28 @@ package final class Vault: Sendable {
     /// Whether the write-ahead log may have pages with removed secrets: a process may have been killed before it
     /// truncated the log.
     var hasResidue = true
+    /// Whether the log has a fixed size.
+    let reservesLog: Bool
+    var flushes = 0
 
     /// An error only delays the erasure: what was committed is durable.
     mutating func eraseResidue(waits: Bool) {
       guard hasResidue, (try? connection.truncateLog(waits: waits)) == true else { return }
       hasResidue = false
     }
+
+    /// About 30 KiB are written between two calls that use the log from its beginning. An error only costs time later.
+    mutating func keepLogShort() {
+      guard reservesLog else { return }
+      flushes += 1
+      guard flushes % Vault.flushesPerLog == 0 else { return }
+      try? connection.reuseLog()
+      try? connection.reserveLog(bytes: Vault.logBytes)
+    }
   }
+
+  /// The size of a reserved log, and how often it is used from its beginning.
+  static let (logBytes, flushesPerLog) = (65_536, 8)
 
   private func eraseResidue() { storage.withLock { $0.eraseResidue(waits: true) } }
 
@@ -47,12 +65,13 @@ package final class Vault: Sendable {
   ///   - hourlyLimit: the maximum number of audit entries per hour that one server's requests can cause without a user
   ///     action.
   ///   - upgrade: decodes accounts of former formats; nil refuses a vault that has such accounts.
+  ///   - reservesLog: gives the log a fixed size: for a process that stays and writes again and again.
   ///   - readOnly: nothing is created, migrated or written; every call that would write throws `.io`.
   /// - Throws: `.corrupt` if the device secret is not the one that the vault was created with.
   package static func open(
     directory: String, deviceSecret: DeviceSecret, auditCapacity: Int64 = 10_000,
     hourlyLimit: Int64 = Int64(Inbox.hourlyLines),
-    upgrade: AccountUpgrade? = nil, readOnly: Bool = false
+    upgrade: AccountUpgrade? = nil, reservesLog: Bool = false, readOnly: Bool = false
   ) throws(StateStoreError) -> Vault {
     precondition(auditCapacity >= 10, "an audit chain of \(auditCapacity) lines")
     let keys = VaultKeys(of: deviceSecret)
@@ -65,7 +84,7 @@ package final class Vault: Sendable {
         try Schema.checkCanary(connection, keys)
         return connection
       }
-      return Vault(path, connection, keys, auditCapacity, hourlyLimit)
+      return Vault(directory, connection, keys, auditCapacity, hourlyLimit, reservesLog: false)
     }
     try StateDirectory.prepare(directory)
     let connection = try mappingStateStoreErrors {
@@ -75,21 +94,26 @@ package final class Vault: Sendable {
       return connection
     }
     try StateDirectory.synchronize(directory)
-    let vault = Vault(path, connection, keys, auditCapacity, hourlyLimit)
+    let vault = Vault(directory, connection, keys, auditCapacity, hourlyLimit, reservesLog: reservesLog)
     vault.eraseResidue()
+    if reservesLog { vault.storage.withLock { _ = try? $0.connection.reserveLog(bytes: logBytes) } }
     return vault
   }
 
   /// The device-binding key of PINs: 32 bytes derived from the device secret, never stored.
   package var pinBinding: SecretBytes { keys.pinBinding }
 
+  /// The client id of this token at a broker for push messages: 23 letters and digits derived from the device secret.
+  package var brokerClientID: String { keys.brokerClientID }
+
   private init(
-    _ path: String, _ connection: consuming sending Connection, _ keys: VaultKeys, _ auditCapacity: Int64,
-    _ hourlyLimit: Int64
+    _ directory: String, _ connection: consuming sending Connection, _ keys: VaultKeys, _ auditCapacity: Int64,
+    _ hourlyLimit: Int64, reservesLog: Bool
   ) {
     self.hourlyLimit = hourlyLimit
-    self.path = path
-    storage = Mutex(Storage(connection: connection))
+    self.directory = directory
+    path = "\(directory)/\(Self.fileName)"
+    storage = Mutex(Storage(connection: connection, reservesLog: reservesLog))
     self.keys = keys
     self.auditCapacity = auditCapacity
   }
@@ -101,7 +125,7 @@ package final class Vault: Sendable {
   private static func connect(to path: String) throws -> Connection {
     let connection = try Connection(path: path)
     // The page size of a new file: a commit writes whole pages, most of which have few changed bytes.
-    try connection.execute("PRAGMA page_size = 1024; PRAGMA synchronous = EXTRA")
+    try connection.execute("PRAGMA page_size = 512; PRAGMA synchronous = EXTRA")
     try connection.useWriteAheadLog()
     try connection.execute(
       """
@@ -121,7 +145,8 @@ package final class Vault: Sendable {
   func transaction<Result: Sendable>(
     erasing: Bool = false, _ body: @Sendable (borrowing Connection) throws -> Result
   ) throws(StateStoreError) -> Result {
-    try mappingStateStoreErrors {
+    threadWillBlock()
+    return try mappingStateStoreErrors {
       try storage.withLock { storage in
         let changes = deferred.withLock { $0 }
         let result = try storage.connection.transaction { connection in
@@ -144,6 +169,7 @@ package final class Vault: Sendable {
   package func flush() throws(StateStoreError) {
     guard deferred.withLock({ !$0.isEmpty }) else { return }
     try transaction { _ in }
+    storage.withLock { $0.keepLogShort() }
   }
 
   /// The transactions whose intents are resolved by a deferred change.
@@ -163,7 +189,11 @@ package final class Vault: Sendable {
   func snapshot<Result: Sendable>(
     _ body: @Sendable (borrowing Connection) throws -> Result
   ) throws(StateStoreError) -> Result {
-    try mappingStateStoreErrors { try storage.withLock { try $0.connection.snapshot(body) } }
+    try mappingStateStoreErrors {
+      if let result = try storage.withLockIfAvailable({ try $0.connection.snapshot(body) }) { return result }
+      threadWillBlock()
+      return try storage.withLock { try $0.connection.snapshot(body) }
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
 import SQLite
-import Secrets
+package import Secrets
 
 extension Vault: EnrollmentRegistry {}
 
@@ -96,11 +96,11 @@ extension Vault: StateStore {
   /// Sets the account's stage to `mustEnrollAgain` and deletes its secrets, PIN, messages and one-time passwords. Its
   /// unsettled intents stay.
   package func dropKeys(
-    of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry
+    of account: AccountID, if enrollment: EnrollmentID?, keeping remainder: SecretBytes?, _ entry: AuditEntry
   ) throws(StateStoreError) {
     try transaction(erasing: true) { connection in
       try require(enrollment, of: account, on: connection)
-      try dropKeys(of: account, entry, enrollment, on: connection)
+      try dropKeys(of: account, keeping: remainder, entry, enrollment, on: connection)
     }
   }
 
@@ -113,15 +113,20 @@ extension Vault: StateStore {
 
   /// - Parameter enrollment: the enrollment whose keys are dropped; nil if it is not known.
   func dropKeys(
-    of account: AccountID, _ entry: AuditEntry, _ enrollment: EnrollmentID?, on connection: borrowing Connection
+    of account: AccountID, keeping remainder: SecretBytes? = nil, _ entry: AuditEntry, _ enrollment: EnrollmentID?,
+    on connection: borrowing Connection
   ) throws {
     let found = try connection.rows("SELECT server, profile FROM accounts WHERE id = ?", account.text) { row in
       AccountRecord(
         id: account, server: TokenServerID(try row.text(0)), profile: try row.text(1), stage: .mustEnrollAgain,
         enrollment: enrollment ?? .random(), secrets: SecretBytes(copying: []))
     }
-    guard let emptied = found.first else { throw StateStoreError.notFound(.account(account)) }
-    try put(emptied, on: connection)
+    guard var kept = found.first else { throw StateStoreError.notFound(.account(account)) }
+    if let remainder, let known = try self.account(account, on: connection) {
+      kept = known.with(remainder)
+      kept.stage = .mustEnrollAgain
+    }
+    try put(kept, on: connection)
     try connection.run("DELETE FROM pins WHERE account = ?", account.text)
     try connection.run("DELETE FROM messages WHERE account = ?", account.text)
     try connection.run("DELETE FROM one_time_passwords WHERE account = ?", account.text)

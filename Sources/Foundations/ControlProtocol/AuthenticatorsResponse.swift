@@ -34,16 +34,28 @@ package struct AuthenticatorsResponse: Codable, Sendable, Equatable {
 
   package var account: String
   package var authenticators: [Entry]
-  /// After a deregistration: whether the token server was notified (error 9028 if not).
+  /// After a deregistration: whether the token server was notified.
   package var serverNotified: Bool?
+  /// 9028 if it was not; otherwise nil.
+  package var number: Int?
+  /// After a registration: the result of the server's script.
+  package var info: ScriptInfo?
 
-  package init(account: String, authenticators: [Entry]) {
+  package init(
+    account: String, authenticators: [Entry], serverNotified: Bool? = nil, info: ScriptInfo? = nil
+  ) {
     self.account = account
     self.authenticators = authenticators
+    self.serverNotified = serverNotified
+    self.info = info
+    number = serverNotified == false ? Self.deregistrationUnconfirmed : nil
   }
 
+  /// Number of the error catalog for a deregistration of which the server was not notified.
+  package static let deregistrationUnconfirmed = 9028
+
   enum CodingKeys: String, CodingKey {
-    case account, authenticators
+    case account, authenticators, number, info
     case serverNotified = "server_notified"
   }
 }

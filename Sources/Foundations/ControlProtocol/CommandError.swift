@@ -16,13 +16,18 @@ package struct CommandError: Error, CustomStringConvertible {
   /// Error number for programs, printed with `--json` only: of the table in docs/handling-loop.md, or of PingAM's
   /// vendor (docs/pingam.md). Nil for errors without a number.
   package let number: Int?
+  /// The result of the token server's script that refused an authenticator; nil if none was asked.
+  package let info: ScriptInfo?
   /// No service runs: nothing has been done, and a command that works without the service may continue.
   package let isServiceMissing: Bool
 
-  package init(_ code: Code, _ description: String, number: Int? = nil, isServiceMissing: Bool = false) {
+  package init(
+    _ code: Code, _ description: String, number: Int? = nil, info: ScriptInfo? = nil, isServiceMissing: Bool = false
+  ) {
     self.code = code
     self.description = description
     self.number = number
+    self.info = info
     self.isServiceMissing = isServiceMissing
   }
 }

@@ -48,7 +48,18 @@ package struct ControlClient: Sendable {
     case .call(_, ENOENT), .call(_, ECONNREFUSED):
       CommandError(
         .unavailable, "`approval-token serve` is not running (no answer at \(path))", isServiceMissing: true)
+    case .call(_, EACCES), .call(_, EPERM): .noPermission(for: path)
     default: CommandError(.unavailable, "\(failure)")
     }
+  }
+}
+
+extension CommandError {
+  /// - Parameter path: the socket or the state directory.
+  package static func noPermission(for path: String) -> CommandError {
+    CommandError(
+      .refused,
+      "no permission for \(path): run this command as the user of the service, such as "
+        + "`runuser -u approval-token -- approval-token …`")
   }
 }

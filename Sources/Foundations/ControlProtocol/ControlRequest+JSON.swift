@@ -45,12 +45,18 @@ extension ControlRequest {
     case deregisterAuthenticator = "deregister-authenticator"
     case preferAuthenticator = "prefer-authenticator"
     case logIn = "log-in"
+    case enrollAgain = "enroll-again"
     case logOut = "log-out"
     case changePIN = "change-pin"
     case oneTimePassword = "one-time-password"
-    case hold, double, keys, led, watch, show, call, allow, disallow
+    case hold, double, keys, chip, led, watch, events, show, call, allow, disallow
     case notMe = "not-me"
     case followLED = "follow-led"
+    case followBoard = "follow-board"
+    case pressButton = "press-button"
+    case releaseButton = "release-button"
+    case factoryReset = "factory-reset"
+    case simulateAuthenticator = "simulate-authenticator"
   }
 }
 
@@ -61,7 +67,8 @@ extension ClosedRange<Int64> {
 
 extension ControlRequest: Codable {
   private enum Members: String, CodingKey {
-    case version, request, message, account, transaction, milliseconds, keys, origin, authenticator
+    case version, request, message, account, transaction, milliseconds, keys, origin, authenticator, follow
+    case data, cancel, fallback, retry, touch, badge, finger, unplugged, button, connected
   }
 
   package init(from decoder: any Decoder) throws {
@@ -73,6 +80,7 @@ extension ControlRequest: Codable {
       case .pending: .pending
       case .reload: .reload
       case .enroll: .enroll(try EnrollmentOptions(from: decoder))
+      case .enrollAgain: .enrollAgain(account: try members.decode(String.self, forKey: .account))
       case .push: .push(message: try members.decode(String.self, forKey: .message))
       case .logIn:
         .logIn(account: account, authenticator: try members.decodeIfPresent(String.self, forKey: .authenticator))
@@ -84,13 +92,20 @@ extension ControlRequest: Codable {
       case .changePIN: .changePIN(account: account)
       case .oneTimePassword: .oneTimePassword(account: account)
       case .forget: .forget(account: try members.decode(String.self, forKey: .account))
+      case .factoryReset: .factoryReset
       case .hold: .simulate(.hold(milliseconds: try members.decode(Int64.self, forKey: .milliseconds)))
       case .double: .simulate(.doublePress)
       case .notMe: .simulate(.notMe)
       case .keys: .simulate(.keys(try members.decode([String].self, forKey: .keys)))
+      case .simulateAuthenticator: .simulate(.authenticator(try Self.answer(members)))
       case .led: .led
       case .followLED: .followLED
+      case .followBoard: .followBoard
+      case .pressButton: .pressButton(try members.decode(SimulatedButtonName.self, forKey: .button))
+      case .releaseButton: .releaseButton
+      case .chip: .simulate(.chip(isConnected: try members.decode(Bool.self, forKey: .connected)))
       case .watch: .watch
+      case .events: .events(follow: try members.decode(Bool.self, forKey: .follow))
       case .show: .show(transaction: try members.decode(String.self, forKey: .transaction))
       case .call: .call(try ResourceCall(from: decoder))
       case .allow:
@@ -111,6 +126,38 @@ extension ControlRequest: Codable {
       try members.decode(String.self, forKey: .account), try members.decode(String.self, forKey: .authenticator))
   }
 
+  private enum Reader: String, Codable { case key, badge }
+
+  private static func encode(
+    _ answer: SimulatedAnswer, into members: inout KeyedEncodingContainer<Members>
+  ) throws {
+    switch answer {
+    case .data(let data): try members.encode(data, forKey: .data)
+    case .cancel(let reason): try members.encode(reason, forKey: .cancel)
+    case .retry(let reason): try members.encode(reason, forKey: .retry)
+    case .fallback: try members.encode(true, forKey: .fallback)
+    case .touch: try members.encode(true, forKey: .touch)
+    case .badge(let name): try members.encode(name, forKey: .badge)
+    case .finger(let name): try members.encode(name, forKey: .finger)
+    case .noKey: try members.encode(Reader.key, forKey: .unplugged)
+    case .noBadge: try members.encode(Reader.badge, forKey: .unplugged)
+    }
+  }
+
+  private static func answer(_ members: KeyedDecodingContainer<Members>) throws -> SimulatedAnswer {
+    if let data = try members.decodeIfPresent(String.self, forKey: .data) { return .data(data) }
+    if let reason = try members.decodeIfPresent(String.self, forKey: .cancel) { return .cancel(reason: reason) }
+    if let reason = try members.decodeIfPresent(String.self, forKey: .retry) { return .retry(reason: reason) }
+    if let name = try members.decodeIfPresent(String.self, forKey: .badge) { return .badge(name) }
+    if let name = try members.decodeIfPresent(String.self, forKey: .finger) { return .finger(name) }
+    if let reader = try members.decodeIfPresent(Reader.self, forKey: .unplugged) {
+      return reader == .key ? .noKey : .noBadge
+    }
+    if try members.decodeIfPresent(Bool.self, forKey: .touch) != nil { return .touch }
+    _ = try members.decode(Bool.self, forKey: .fallback)
+    return .fallback
+  }
+
   package func encode(to encoder: any Encoder) throws {
     var members = encoder.container(keyedBy: Members.self)
     try members.encode(Self.version, forKey: .version)
@@ -127,7 +174,8 @@ extension ControlRequest: Codable {
       try members.encode(id, forKey: .authenticator)
     case .authenticators(let account), .changePIN(let account), .oneTimePassword(let account):
       try members.encodeIfPresent(account, forKey: .account)
-    case .forget(let account): try members.encode(account, forKey: .account)
+    case .forget(let account), .enrollAgain(let account): try members.encode(account, forKey: .account)
+    case .events(let follow): try members.encode(follow, forKey: .follow)
     case .show(let transaction): try members.encode(transaction, forKey: .transaction)
     case .call(let call): try call.encode(to: encoder)
     case .allow(let account, let origin), .disallow(let account, let origin):
@@ -135,7 +183,11 @@ extension ControlRequest: Codable {
       try members.encode(origin, forKey: .origin)
     case .simulate(.hold(let milliseconds)): try members.encode(milliseconds, forKey: .milliseconds)
     case .simulate(.keys(let keys)): try members.encode(keys, forKey: .keys)
-    case .status, .pending, .reload, .logOut, .led, .followLED, .watch, .simulate(.doublePress), .simulate(.notMe):
+    case .simulate(.authenticator(let answer)): try Self.encode(answer, into: &members)
+    case .simulate(.chip(let isConnected)): try members.encode(isConnected, forKey: .connected)
+    case .pressButton(let button): try members.encode(button, forKey: .button)
+    case .status, .pending, .reload, .logOut, .led, .followLED, .watch, .factoryReset, .simulate(.doublePress),
+      .simulate(.notMe), .followBoard, .releaseButton:
       break
     }
   }
@@ -146,6 +198,7 @@ extension ControlRequest: Codable {
     case .pending: .pending
     case .reload: .reload
     case .enroll: .enroll
+    case .enrollAgain: .enrollAgain
     case .push: .push
     case .logIn: .logIn
     case .authenticators: .authenticators
@@ -156,13 +209,20 @@ extension ControlRequest: Codable {
     case .changePIN: .changePIN
     case .oneTimePassword: .oneTimePassword
     case .forget: .forget
+    case .factoryReset: .factoryReset
     case .simulate(.hold): .hold
     case .simulate(.doublePress): .double
     case .simulate(.notMe): .notMe
     case .simulate(.keys): .keys
+    case .simulate(.authenticator): .simulateAuthenticator
     case .led: .led
     case .followLED: .followLED
+    case .followBoard: .followBoard
+    case .pressButton: .pressButton
+    case .releaseButton: .releaseButton
+    case .simulate(.chip): .chip
     case .watch: .watch
+    case .events: .events
     case .show: .show
     case .call: .call
     case .allow: .allow

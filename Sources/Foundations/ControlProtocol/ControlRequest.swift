@@ -7,6 +7,8 @@ package enum ControlRequest: Equatable, Sendable {
   /// The accounts have changed: the service reads them again.
   case reload
   case enroll(EnrollmentOptions)
+  /// Enrolls an account again with its PIN.
+  case enrollAgain(account: String)
   /// A push message as received, JSON.
   case push(message: String)
   /// The account is optional if there is only one; without an authenticator, the preferred one is used.
@@ -20,10 +22,21 @@ package enum ControlRequest: Equatable, Sendable {
   case changePIN(account: String?)
   case oneTimePassword(account: String?)
   case forget(account: String)
+  /// Removes all accounts and keys after a very long hold at the panel, and ends the service.
+  case factoryReset
   case simulate(SimulatedInput)
   case led, followLED
+  /// Streams the LED, the buzzer and what is plugged in of a simulated board.
+  case followBoard
+  /// Presses a button of a simulated board and keeps it down. The first answer says that it is down. The press ends
+  /// with `releaseButton`; without it, when the client disconnects, as a press that is no gesture.
+  case pressButton(SimulatedButtonName)
+  /// Releases the button that is down.
+  case releaseButton
   /// Streams what is on the panel.
   case watch
+  /// The events of the recent past, or those from now on until the client disconnects.
+  case events(follow: Bool)
   /// Shows a pending request next.
   case show(transaction: String)
   /// Calls a resource server as the logged-in user.
@@ -44,7 +57,35 @@ package enum SimulatedInput: Equatable, Sendable {
   case notMe
   /// Names of keys.
   case keys([String])
+  /// What the authenticator says that is asked now.
+  case authenticator(SimulatedAnswer)
+  /// Unplugs the chip with the buttons, the LED and the buzzer, or plugs it in.
+  case chip(isConnected: Bool)
 
   /// The names of all keys, for users.
   package static let keyNames = "0 to 9, enter, delete, clear, escape, unplug, plug-in"
+}
+
+/// A button of a simulated board.
+package enum SimulatedButtonName: String, Codable, CaseIterable, Sendable {
+  case approve
+  /// The second button, every press of which denies.
+  case deny
+}
+
+/// What a simulated authenticator says.
+package enum SimulatedAnswer: Equatable, Sendable {
+  /// The data as text, in UTF-8.
+  case data(String)
+  case cancel(reason: String)
+  case fallback
+  case retry(reason: String)
+  /// The security key is touched.
+  case touch
+  /// The badge with this name is inserted.
+  case badge(String)
+  /// The finger with this name is put on the reader.
+  case finger(String)
+  /// The security key, or the reader of badges, is unplugged until it is used again.
+  case noKey, noBadge
 }

@@ -12,7 +12,9 @@ package enum ControlResponse<Answer: Decodable> {
   package init(line: [UInt8]) throws(CommandError) {
     if let failure = try? JSONMessage.decode(ControlFailure.self, from: line, numbers: nil) {
       self = .failure(
-        CommandError(CommandError.Code(rawValue: failure.code) ?? .refused, failure.error, number: failure.number))
+        CommandError(
+          CommandError.Code(rawValue: failure.code) ?? .refused, failure.error, number: failure.number,
+          info: failure.info))
     } else if let progress = try? JSONMessage.decode(ControlProgress.self, from: line, numbers: nil) {
       self = .progress(progress.progress)
     } else {

@@ -8,11 +8,14 @@ package struct ControlFailure: Codable, Sendable {
   package var code: Int32
   /// See `CommandError.number`.
   package var number: Int?
+  /// See `CommandError.info`.
+  package var info: ScriptInfo?
 
   package init(_ error: CommandError) {
     self.error = error.description
     code = error.code.rawValue
     number = error.number
+    info = error.info
   }
 }
 
@@ -39,17 +42,28 @@ package struct SessionResponse: Codable, Sendable {
   /// Nil when no user is logged in.
   package var account: String?
   package var secondsLeft: Int64?
-  /// Whether the token server confirmed that the former session has ended (error 10009 if not).
+  /// Whether the token server confirmed that the former session has ended.
   package var serverNotified: Bool?
+  /// 10009 if it did not; otherwise nil.
+  package var number: Int?
+  /// The result of the server's script, after a login with a custom authenticator.
+  package var info: ScriptInfo?
 
-  package init(account: String? = nil, secondsLeft: Int64? = nil, serverNotified: Bool? = nil) {
+  package init(
+    account: String? = nil, secondsLeft: Int64? = nil, serverNotified: Bool? = nil, info: ScriptInfo? = nil
+  ) {
     self.account = account
     self.secondsLeft = secondsLeft
     self.serverNotified = serverNotified
+    self.info = info
+    number = serverNotified == false ? Self.logoutUnconfirmed : nil
   }
 
+  /// Number of the error catalog for a logout of which the server was not notified.
+  package static let logoutUnconfirmed = 10009
+
   enum CodingKeys: String, CodingKey {
-    case account
+    case account, number, info
     case secondsLeft = "seconds_left"
     case serverNotified = "server_notified"
   }
@@ -82,17 +96,37 @@ package struct CodeResponse: Codable, Sendable {
 
 package struct RemovalResponse: Codable, Sendable {
   package var removed: String
-  /// Whether the token server confirmed the removal (error 10003 if not).
+  /// Whether the token server confirmed the removal.
   package var serverNotified: Bool
+  /// 10003 if it did not; otherwise nil.
+  package var number: Int?
 
   package init(removed: String, serverNotified: Bool) {
     self.removed = removed
     self.serverNotified = serverNotified
+    number = serverNotified ? nil : 10003
+  }
+
+  enum CodingKeys: String, CodingKey {
+    case removed, number
+    case serverNotified = "server_notified"
+  }
+}
+
+package struct FactoryResetResponse: Codable, Sendable, Equatable {
+  /// All accounts that there were.
+  package var removed: [String]
+  /// Those that a token server may still list.
+  package var notNotified: [String]
+
+  package init(removed: [String], notNotified: [String]) {
+    self.removed = removed
+    self.notNotified = notNotified
   }
 
   enum CodingKeys: String, CodingKey {
     case removed
-    case serverNotified = "server_notified"
+    case notNotified = "not_notified"
   }
 }
 

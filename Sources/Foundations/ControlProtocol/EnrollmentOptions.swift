@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package struct EnrollmentOptions: Equatable, Sendable {
-  /// The enrollment URI.
+  /// The enrollment URI; empty with `server`.
   package var uri: String
+  /// https://HOST[:PORT] of a token server whose activation code is typed at the panel, instead of a URI.
+  package var server: String?
   /// The name of the new account.
   package var name: String?
   /// A PEM file.
@@ -29,13 +31,14 @@ package struct EnrollmentOptions: Equatable, Sendable {
 
 extension EnrollmentOptions: Codable {
   private enum CodingKeys: String, CodingKey {
-    case uri, authorities, pins, dropsPins, asksPIN, mailbox, allowedOrigins
+    case uri, server, authorities, pins, dropsPins, asksPIN, mailbox, allowedOrigins
     case name = "account"
   }
 
   package init(from decoder: any Decoder) throws {
     let members = try decoder.container(keyedBy: CodingKeys.self)
     self.init(uri: try members.decode(String.self, forKey: .uri))
+    server = try members.decodeIfPresent(String.self, forKey: .server)
     name = try members.decodeIfPresent(String.self, forKey: .name)
     authorities = try members.decodeIfPresent(String.self, forKey: .authorities)
     pins = try members.decodeIfPresent([String].self, forKey: .pins) ?? []

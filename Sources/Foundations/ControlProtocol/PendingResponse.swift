@@ -6,10 +6,13 @@ package struct PendingResponse: Codable, Sendable {
   package var requests: [PendingSummary]
   /// Servers that are not reachable now.
   package var unreachable: [String]
+  /// Number of the error catalog for the first of them; nil if all are reachable.
+  package var number: Int?
 
-  package init(requests: [PendingSummary], unreachable: [String]) {
+  package init(requests: [PendingSummary], unreachable: [String], number: Int? = nil) {
     self.requests = requests
     self.unreachable = unreachable
+    self.number = number
   }
 }
 

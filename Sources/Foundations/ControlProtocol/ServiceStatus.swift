@@ -14,6 +14,8 @@ package struct ServiceStatus: Codable, Sendable {
   package var processID: Int32?
   package var board: String?
   package var isSimulated: Bool?
+  /// Whether another process uses the network, and this one does not.
+  package var isNetworkSeparate: Bool?
   /// Hardware faults of the board. While one lasts, approvals or PIN entry are not possible.
   package var troubles: [String]?
   package var led: LEDStatus?
@@ -111,6 +113,7 @@ package struct ServiceStatus: Codable, Sendable {
     case processID = "process_id"
     case board
     case isSimulated = "simulated"
+    case isNetworkSeparate = "network_process"
     case troubles, led, servers, accounts
     case mustEnroll = "must_enroll"
     case pins

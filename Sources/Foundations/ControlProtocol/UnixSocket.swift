@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
 
-/// A Unix domain stream socket for the control channel: short lines, few clients, bounded waits.
+/// A Unix domain stream socket. Lines are for the control channel: short ones, few clients, bounded waits.
 package final class UnixSocket: @unchecked Sendable {
   package enum SocketError: Error, Equatable, CustomStringConvertible {
     case pathTooLong(String)
@@ -30,8 +30,9 @@ package final class UnixSocket: @unchecked Sendable {
 
   deinit { close(descriptor) }
 
-  package static func connected(to path: String) throws(SocketError) -> UnixSocket {
-    let socket = try UnixSocket.make()
+  /// - Parameter waits: whether to wait until the listener has a place for the connection.
+  package static func connected(to path: String, waits: Bool = true) throws(SocketError) -> UnixSocket {
+    let socket = try UnixSocket.make(waits ? 0 : Int32(SOCK_NONBLOCK.rawValue))
     let code = try withAddress(path) { connect(socket.descriptor, $0, $1) }
     guard code == 0 else { throw .call("connect \(path)", errno: errno) }
     return socket
@@ -49,8 +50,8 @@ package final class UnixSocket: @unchecked Sendable {
     return socket
   }
 
-  private static func make() throws(SocketError) -> UnixSocket {
-    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+  private static func make(_ flags: Int32 = 0) throws(SocketError) -> UnixSocket {
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue) | flags, 0)
     guard descriptor >= 0 else { throw .call("socket", errno: errno) }
     return UnixSocket(descriptor: descriptor)
   }

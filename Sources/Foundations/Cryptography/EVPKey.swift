@@ -60,6 +60,18 @@ final class EVPKey: Sendable {
     return Array(signature[..<count])
   }
 
+  /// The signature over bytes that are not hashed.
+  func signature(ofDigest digest: [UInt8], size: Int) throws(CryptographyError) -> [UInt8] {
+    let context = EVP_PKEY_CTX_new(pointer, nil)
+    defer { EVP_PKEY_CTX_free(context) }
+    var signature = [UInt8](repeating: 0, count: size)
+    var count = size
+    guard EVP_PKEY_sign_init(context) == 1,
+      EVP_PKEY_sign(context, &signature, &count, digest, digest.count) == 1
+    else { throw libraryFailure("signature") }
+    return Array(signature[..<count])
+  }
+
   func isValidSignature(_ signature: [UInt8], for message: [UInt8], digest: OpaquePointer?) -> Bool {
     let context = EVP_MD_CTX_new()
     defer {

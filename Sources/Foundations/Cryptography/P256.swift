@@ -45,6 +45,11 @@ package final class P256PrivateKey: Sendable {
   package func derSignature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
     try key.signature(for: message, digest: EVP_sha256(), size: 80)
   }
+
+  /// As above, over bytes that are a digest already.
+  package func derSignature(ofDigest digest: [UInt8]) throws(CryptographyError) -> [UInt8] {
+    try key.signature(ofDigest: digest, size: 80)
+  }
 }
 
 /// A point on P-256 that verifies ES256 signatures.

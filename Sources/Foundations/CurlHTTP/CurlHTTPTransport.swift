@@ -7,10 +7,12 @@ package import HTTP
 /// have an effect: no `.netrc`, no cookies, no redirects, no compression.
 package final class CurlHTTPTransport: HTTPTransport, Sendable {
   private let thread: CurlThread
+  private let trust: ServerTrust
 
   /// Creates the client without starting its thread. The first request starts it.
   package init(trust: ServerTrust) {
     thread = CurlThread(trust: trust)
+    self.trust = trust
   }
 
   package func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
@@ -50,6 +52,7 @@ package final class CurlHTTPTransport: HTTPTransport, Sendable {
   private func open(
     _ request: HTTPRequest, deadlineCovers scope: TransferOrder.DeadlineScope
   ) async throws(HTTPTransportError) -> (Delivery, head: HTTPResponse) {
+    try trust.check(request)
     try request.checkSendable()
     let order = TransferOrder(request: request, deadlineScope: scope)
     let delivery = Delivery(of: order, by: thread)
@@ -72,7 +75,6 @@ extension HTTPResponse {
 
 extension HTTPRequest {
   fileprivate func checkSendable() throws(HTTPTransportError) {
-    guard url.hasPrefix("https://") else { throw .unsendable("\(url) is not an https address") }
     // libcurl copies header lines unchanged, so a line break would start another field (RFC 9110 §5.5).
     for (name, value) in headers.fields where !name.utf8.allSatisfy(\.isTokenByte) || name.isEmpty {
       throw .unsendable("\"\(name)\" is not a header field name (value of \(value.utf8.count) bytes)")

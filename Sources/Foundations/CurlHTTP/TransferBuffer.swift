@@ -12,17 +12,29 @@ final class TransferBuffer: Sendable {
     var body: [UInt8] = []
     var outcome: Result<Void, HTTPTransportError>?
     var isPaused = false
+    /// Whether the task need not see the rest before its end.
+    var isGathering = false
     /// Whether the content has changed since the last `wait`.
     var hasNews = false
     var waiter: CheckedContinuation<Void, Never>?
   }
 
   private let content = Mutex(Content())
+  private let gatheredBytes: Int?
+
+  /// - Parameter gathersUpTo: the task is woken once for a successful response that says that it is not longer than
+  ///   this, when it is complete; nil to wake it for each part of a response.
+  init(gathersUpTo gatheredBytes: Int?) { self.gatheredBytes = gatheredBytes.map { min($0, Self.capacity) } }
 
   var isFinished: Bool { content.withLock { $0.outcome != nil } }
 
   func put(head: HTTPResponse) {
-    update { $0.head = head }
+    let length = head.headers["Content-Length"].flatMap { Int($0) }
+    let isShort = gatheredBytes.flatMap { limit in length.map { (0...limit).contains($0) } } ?? false
+    update { content in
+      content.head = head
+      content.isGathering = isShort && (200..<300).contains(head.status)
+    }
   }
 
   /// - Returns: false if the buffer is full. The transfer must then pause until the task has read the buffer.
@@ -82,9 +94,11 @@ final class TransferBuffer: Sendable {
     var waiter: CheckedContinuation<Void, Never>?
     defer { waiter?.resume() }
     return content.withLock { content in
+      let answer = change(&content)
+      guard !content.isGathering || content.isPaused || content.outcome != nil else { return answer }
       (waiter, content.waiter) = (content.waiter, nil)
       content.hasNews = waiter == nil
-      return change(&content)
+      return answer
     }
   }
 }

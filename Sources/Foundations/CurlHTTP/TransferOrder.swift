@@ -7,12 +7,13 @@ struct TransferOrder: Sendable {
 
   let request: HTTPRequest
   let deadlineScope: DeadlineScope
-  let buffer = TransferBuffer()
+  let buffer: TransferBuffer
   let deadline: ContinuousClock.Instant
 
   init(request: HTTPRequest, deadlineScope: DeadlineScope) {
     self.request = request
     self.deadlineScope = deadlineScope
+    buffer = TransferBuffer(gathersUpTo: deadlineScope == .wholeAnswer ? request.maximumBodyBytes : nil)
     deadline = .now + request.deadline
   }
 }

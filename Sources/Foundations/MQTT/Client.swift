@@ -20,13 +20,11 @@ final class Client {
   /// - Parameter owner: receives the callbacks and must outlive the client.
   init(_ session: Session, owner: LinkLoop) throws(BrokerError) {
     guard libraryStatus == 0 else { throw .unusable("libmosquitto does not start") }
-    for topic in [session.topic, session.presence].compactMap(\.self) {
-      guard !topic.isEmpty, mosquitto_pub_topic_check(topic) == 0 else { throw .unusable("topic \"\(topic)\"") }
-    }
+    if let presence = session.presence { try Self.check(topic: presence) }
     tls = try TLSContext(host: session.broker.host, trust: session.broker.trust)
     guard !session.clientID.isEmpty,
       let handle = mosquitto_new(
-        session.clientID, session.topic == nil, Unmanaged.passUnretained(owner).toOpaque())
+        session.clientID, session.topics.isEmpty, Unmanaged.passUnretained(owner).toOpaque())
     else { throw .unusable("client id \"\(session.clientID)\"") }
     self.handle = handle
     try configure(session)
@@ -62,7 +60,7 @@ final class Client {
     var properties: OpaquePointer?
     defer { mosquitto_property_free_all(&properties) }
     if session.broker.version == .v5 {
-      let expiry = session.topic == nil ? 0 : UInt32(Session.expiry.components.seconds)
+      let expiry = session.topics.isEmpty ? 0 : UInt32(Session.expiry.components.seconds)
       mosquitto_property_add_int32(&properties, Int32(MQTT_PROP_SESSION_EXPIRY_INTERVAL.rawValue), expiry)
       mosquitto_property_add_int32(
         &properties, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), UInt32(Subscriber.maximumMessageBytes + 1024))
@@ -94,10 +92,19 @@ final class Client {
 
   // MARK: Packets
 
-  func subscribe(to topic: String, _ version: Broker.Version) throws(BrokerError) {
+  /// - Returns: the packet identifier that the acknowledgment contains.
+  func subscribe(to topic: String, _ version: Broker.Version) throws(BrokerError) -> Int32 {
+    try Self.check(topic: topic)
+    var number: Int32 = 0
     // Retained messages may be old, and the user must not be shown old requests.
     let options = version == .v5 ? Int32(MQTT_SUB_OPT_SEND_RETAIN_NEVER.rawValue) : 0
-    try check(mosquitto_subscribe_v5(handle, nil, topic, 1, options, nil))
+    try check(mosquitto_subscribe_v5(handle, &number, topic, 1, options, nil))
+    return number
+  }
+
+  func unsubscribe(from topic: String) throws(BrokerError) {
+    try Self.check(topic: topic)
+    try check(mosquitto_unsubscribe(handle, nil, topic))
   }
 
   /// Publishes at least once (QoS 1).
@@ -112,14 +119,14 @@ final class Client {
 
   private func setCallbacks() {
     mosquitto_connect_v5_callback_set(handle) { _, owner, reason, _, _ in loop(owner).hasConnected(reason) }
-    mosquitto_subscribe_v5_callback_set(handle) { _, owner, _, count, granted, _ in
+    mosquitto_subscribe_v5_callback_set(handle) { _, owner, number, count, granted, _ in
       let reasons = UnsafeBufferPointer(start: granted, count: Int(count))
-      loop(owner).hasSubscribed(isGranted: reasons.allSatisfy { $0 < 0x80 } && count > 0)
+      loop(owner).hasSubscribed(number, isGranted: reasons.allSatisfy { $0 < 0x80 } && count > 0)
     }
     mosquitto_message_v5_callback_set(handle) { _, owner, message, _ in
-      guard let message = message?.pointee else { return }
+      guard let message = message?.pointee, let topic = message.topic else { return }
       let payload = UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen))
-      loop(owner).received(payload, isRetained: message.retain)
+      loop(owner).received(payload, from: String(cString: topic), isRetained: message.retain)
     }
     mosquitto_publish_v5_callback_set(handle) { _, owner, number, reason, _ in
       loop(owner).wasAcknowledged(number, isAccepted: reason < 0x80)
@@ -132,6 +139,10 @@ final class Client {
   }
 
   // MARK: Errors
+
+  private static func check(topic: String) throws(BrokerError) {
+    guard !topic.isEmpty, mosquitto_pub_topic_check(topic) == 0 else { throw .unusable("topic \"\(topic)\"") }
+  }
 
   private func check(_ status: Int32) throws(BrokerError) {
     guard status != 0 else { return }

@@ -6,10 +6,13 @@ import Threads
 
 /// An event of a connection's thread for the task that waits for it.
 enum LinkEvent: Sendable {
-  /// Connected and, if there is a topic, subscribed.
+  /// Connected and, if there are topics, subscribed to one.
   case up
-  /// A message. The thread waits until `acknowledge` is called.
-  case message([UInt8])
+  case subscribed(String)
+  /// The broker does not permit reading the topic; others are read.
+  case mayNotRead(String)
+  /// A message of a topic. The thread waits until `acknowledge` is called.
+  case message([UInt8], from: String)
   /// A message of this number of bytes was rejected and is lost.
   case oversize(Int)
   /// The broker has acknowledged or rejected a message.

@@ -8,13 +8,18 @@ final class LinkLoop {
   private(set) var client: Client?
   /// The error that ends the connection.
   private var failure: BrokerError?
+  /// Whether the broker has accepted the connection.
+  private var isConnected = false
+  /// As `LinkEvent.up`.
   private var isUp = false
+  private var topics: TopicSubscriptions
   private var keepaliveDue = ContinuousClock.now
   /// Published messages without acknowledgment, by packet identifier.
   private var underWay: [Int32: Post] = [:]
 
   init(_ link: Link) {
     self.link = link
+    topics = TopicSubscriptions(link.session.topics, at: .now)
   }
 
   /// - Returns: the error that ended the connection.
@@ -35,12 +40,14 @@ final class LinkLoop {
     while true {
       if link.isClosed {
         // Acknowledge stored messages, so that they are not sent again.
-        if isUp { try write(client) }
+        if isConnected { try write(client) }
         throw .closed
       }
+      if isConnected { requestTopics(client) }
+      if let failure { throw failure }
       if isUp { try publishPosts(client) }
       try write(client)
-      let socket = sleep(client, until: isUp ? keepaliveDue : setUpDeadline)
+      let socket = sleep(client, until: isUp ? min(keepaliveDue, topics.nextRequest ?? keepaliveDue) : setUpDeadline)
       let isInHandshake = client.isInHandshake
       if socket != 0 { try client.read() }
       if let failure { throw failure }
@@ -91,12 +98,47 @@ final class LinkLoop {
 
   func hasConnected(_ reason: Int32) {
     guard reason == 0 else { return failure = BrokerError(connectReason: reason) }
-    guard let topic = link.session.topic else { return isReady() }
-    attempt { client throws(BrokerError) in try client.subscribe(to: topic, link.session.broker.version) }
+    isConnected = true
+    if link.session.topics.isEmpty { isReady() }
   }
 
-  func hasSubscribed(isGranted: Bool) {
-    if isGranted { isReady() } else { failure = .mayNotRead(topic: link.session.topic ?? "") }
+  /// Subscribes to the topics for which that is due. An invalid topic counts as refused.
+  private func requestTopics(_ client: Client) {
+    for topic in topics.takeDue(at: .now) {
+      do throws(BrokerError) {
+        topics.note(request: try client.subscribe(to: topic, link.session.broker.version), of: topic)
+      } catch {
+        guard case .unusable = error else { return failure = error }
+        refuse(topic, because: error)
+      }
+    }
+  }
+
+  private func refuse(_ topic: String, because reason: BrokerError) {
+    topics.noteRefusal(of: topic, at: .now)
+    if topics.areAllRefused { failure = reason } else { link.put(.mayNotRead(topic)) }
+  }
+
+  func hasSubscribed(_ number: Int32, isGranted: Bool) {
+    guard let topic = topics.noteAnswer(to: number) else { return }
+    guard isGranted else { return refuse(topic, because: .mayNotRead(topic: topic)) }
+    topics.noteGrant(of: topic)
+    if !isUp { isReady() }
+    if let presence = link.session.presence { publish(presence, atPresenceOf: topic) }
+    link.put(.subscribed(topic))
+  }
+
+  private func publish(_ text: String, atPresenceOf topic: String) {
+    attempt { client throws(BrokerError) in
+      _ = try client.publish(Array(text.utf8), to: "\(topic)/presence", retained: true)
+    }
+  }
+
+  /// Ends a subscription that the broker has kept of an earlier connection with other topics.
+  private func leave(_ topic: String) {
+    attempt { client throws(BrokerError) in try client.unsubscribe(from: topic) }
+    // An empty message removes the retained one.
+    if link.session.presence != nil { publish("", atPresenceOf: topic) }
   }
 
   private func isReady() {
@@ -107,11 +149,15 @@ final class LinkLoop {
     link.put(.up)
   }
 
-  func received(_ payload: UnsafeRawBufferPointer, isRetained: Bool) {
+  func received(_ payload: UnsafeRawBufferPointer, from topic: String, isRetained: Bool) {
     // One read may contain several messages. After one that was not stored, the others must not be acknowledged either.
     guard failure == nil, !isRetained else { return }
+    guard topics.contains(topic) else {
+      if topics.noteOther(topic) { leave(topic) }
+      return
+    }
     guard payload.count <= Subscriber.maximumMessageBytes else { return link.put(.oversize(payload.count)) }
-    link.put(.message(Array(payload)))
+    link.put(.message(Array(payload), from: topic))
     if !link.isLastMessageTaken() { failure = link.isClosed ? .closed : .notTaken }
   }
 

@@ -87,7 +87,7 @@ package final class Publisher: Sendable {
             shared.handOver()
           }
           if !isAccepted { report(.refused(topic: post.topic)) }
-        case .message, .oversize: break
+        case .subscribed, .mayNotRead, .message, .oversize: break
         case .ended(let failure): return failure
         }
       }

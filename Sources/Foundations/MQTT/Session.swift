@@ -4,15 +4,18 @@ struct Session: Sendable {
   let broker: Broker
   /// Identifies the session at the broker.
   let clientID: String
-  /// The topic to subscribe to; nil for publishing only. With a topic, the broker keeps the session and its messages
-  /// while there is no connection.
-  var topic: String?
-  /// The topic with the retained message `online` or `offline`.
+  /// The topics to subscribe to; empty for publishing only. With topics, the broker keeps the session, its
+  /// subscriptions and their messages while there is no connection.
+  var topics: Set<String> = []
+  /// The topic with the retained message `online` or `offline`. For each topic that is read, `TOPIC/presence` has its
+  /// name, retained.
   var presence: String?
 
   /// How long the broker keeps undelivered messages (MQTT 5 §3.1.2.11.2): longer than the lifetime of any request.
   static let expiry = Duration.seconds(86_400)
   static let keepalive = Duration.seconds(30)
-  /// The time limit from the first packet to the subscription.
+  /// The time limit from the first packet to the first subscription.
   static let setUpLimit = Duration.seconds(20)
+  /// After this time a subscription that the broker refused is requested again.
+  static let refusalPause = Duration.seconds(60)
 }

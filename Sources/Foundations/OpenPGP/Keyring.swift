@@ -5,8 +5,7 @@ import Glibc
 /// One librnp instance with the keys for one peer. Not thread-safe, as librnp is not: only one thread may use it at a
 /// time.
 ///
-/// It asks for no password unless it has a password provider. Debian's librnp writes the reason of a rejection to
-/// standard error (numbers and key IDs, no plaintext), and has no setting to disable that.
+/// It asks for no password unless it has a password provider.
 final class Keyring {
   struct Parts: OptionSet {
     let rawValue: UInt32
@@ -19,6 +18,7 @@ final class Keyring {
 
   /// - Parameter time: the present time for librnp, in seconds since 1970.
   init(at time: UInt32) throws(OpenPGPError) {
+    Library.isSilent
     instance = try Handle("rnp_ffi_create", destroyedBy: rnp_ffi_destroy) { rnp_ffi_create(&$0, "GPG", "GPG") }
     try setTime(time)
   }

@@ -24,12 +24,14 @@ struct Handle: ~Copyable {
   deinit { Library.whileItLives { _ = destroy(pointer) } }
 }
 
-/// Guards destruction during exit. exit(3) destroys the static objects of librnp and Botan, and another thread may
-/// release its last key afterwards. From then on librnp objects are not destroyed; the process ends in any case.
-private enum Library {
+/// What applies to the whole library: its messages, and its destruction during exit. exit(3) destroys the static
+/// objects of librnp and Botan, and another thread may release its last key afterwards. From then on librnp objects are
+/// not destroyed; the process ends in any case.
+enum Library {
   private static let isOver = Mutex(false)
-  /// Held while standard error is redirected.
-  static let standardError = Mutex(())
+  /// Drops librnp's messages. Access it before the first call that may write one: each is about data of others, who
+  /// could fill the journal with them; the callers' errors say what was wrong.
+  static let isSilent: Void = approval_rnp_silence()
   /// Registers the exit handler. Access it after the library has created its first object: handlers run in reverse
   /// order of registration.
   static let isWatched: Void = { _ = atexit { Library.isOver.withLock { $0 = true } } }()
@@ -97,16 +99,5 @@ struct MemoryOutput: ~Copyable {
       return .init(start: nil, count: 0)
     }
     return UnsafeRawBufferPointer(start: buffer, count: count)
-  }
-}
-
-/// Runs calls that are expected to fail and suppresses librnp's messages on standard error: Debian's build has no
-/// setting for that. Messages of other code are written afterwards. One call at a time, so not for frequent use.
-func quietly<Result>(_ body: () -> Result) -> Result {
-  Library.standardError.withLock { _ in
-    var diversion = approval_rnp_divert()
-    let result = body()
-    approval_rnp_restore(&diversion)
-    return result
   }
 }

@@ -10,7 +10,7 @@ enum SessionKeyCheck {
     let other = try key.sealUnchecked([1], to: key.certificate, at: nil)
     guard opens(one, key) else { throw .libraryFailure("librnp does not open its own message") }
     let crossed = try Array(one[..<endOfSessionKey(one)] + other[endOfSessionKey(other)...])
-    guard !quietly({ opens(crossed, key) }) else {
+    guard !opens(crossed, key) else {
       throw .libraryFailure("this librnp chooses no session keys (CVE-2025-13470); install a newer one")
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Cryptography
 import Secrets
+import Threads
 
 /// Derives a key from a PIN on one device. scrypt makes each guess expensive in memory and time; the device binding
 /// makes guesses without the device impossible.
@@ -27,9 +28,14 @@ package struct KeyDerivation: Sendable, Equatable {
   /// - Parameter purpose: the purpose of the key. Different purposes need different values.
   /// - Throws: `.malformed` for parameters that scrypt rejects, or for a shorter binding.
   func key(from pin: PIN, binding: SecretBytes, purpose: String) throws(CryptographyError) -> SecretBytes {
+    HKDF.derive(try stretch(pin, binding: binding), info: purpose)
+  }
+
+  /// The input key of HKDF in `key`.
+  func stretch(_ pin: PIN, binding: SecretBytes) throws(CryptographyError) -> SecretBytes {
     guard binding.count >= 32 else { throw .malformed("device binding of \(binding.count) bytes") }
-    let stretched = try Scrypt.derive(pin.digits, salt: salt, parameters: parameters)
-    return HKDF.derive(SecretBytes.joining([stretched, binding]), info: purpose)
+    threadWillBlock()
+    return SecretBytes.joining([try Scrypt.derive(pin.digits, salt: salt, parameters: parameters), binding])
   }
 }
 

@@ -14,7 +14,7 @@ package struct WrappedToken: Sendable {
   private let wrapped: SecretBytes
 
   private static let version: UInt8 = 1
-  private static let tokenBytes = 32
+  fileprivate static let tokenBytes = 32
   private static let purpose = "approval-token/pin-wrapped-token/v1"
 
   /// - Parameters:
@@ -33,7 +33,37 @@ package struct WrappedToken: Sendable {
   /// `RT'`: the token if the PIN is correct, otherwise other bytes.
   /// - Throws: never because of the PIN; as `Scrypt.derive` if the record is damaged.
   package func unwrap(with pin: PIN, binding: SecretBytes) throws(CryptographyError) -> SecretBytes {
-    wrapped ^ (try derivation.key(from: pin, binding: binding, purpose: Self.purpose))
+    try unwrapAll(with: pin, binding: binding).token
+  }
+
+  /// As `unwrap`, with the keys of the tokens beside this one, for the time of one derivation.
+  package func unwrapAll(with pin: PIN, binding: SecretBytes) throws(CryptographyError) -> UnwrappedTokens {
+    let stretched = try derivation.stretch(pin, binding: binding)
+    return UnwrappedTokens(token: wrapped ^ HKDF.derive(stretched, info: Self.purpose), stretched: stretched)
+  }
+}
+
+/// What one typed PIN decrypts: the token of the PIN, and tokens of other authenticators that wait for the PIN. With a
+/// wrong PIN, all of them are other bytes.
+package struct UnwrappedTokens: Sendable {
+  private static let purpose = "approval-token/pin-wrapped-companion/v1/"
+
+  /// `RT'` of the PIN.
+  package let token: SecretBytes
+  private let stretched: SecretBytes
+
+  fileprivate init(token: SecretBytes, stretched: SecretBytes) {
+    self.token = token
+    self.stretched = stretched
+  }
+
+  /// Encrypts another token with a key of the same PIN, or decrypts it: both are the same operation. As for
+  /// `WrappedToken`, a token is wrapped once: for a new PIN, first get a new token from the server.
+  /// - Parameter name: names the key. Two tokens must not have the same name, whatever becomes of the first one.
+  /// - Throws: `.malformed` for a token of another length.
+  package func masked(_ token: SecretBytes, named name: String) throws(CryptographyError) -> SecretBytes {
+    guard token.count == WrappedToken.tokenBytes else { throw .malformed("refresh token of \(token.count) bytes") }
+    return token ^ HKDF.derive(stretched, info: Self.purpose + name)
   }
 }
 

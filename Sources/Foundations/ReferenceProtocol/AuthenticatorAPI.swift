@@ -44,7 +44,7 @@ package struct AuthenticatorEntry: Codable, Sendable, Equatable {
 /// The result of the server's script for a custom authenticator.
 package struct CustomInfo: Codable, Sendable, Equatable {
   /// 2000 to 2999: accepted. 4000 to 4999: failed, may be tried again. 5000 to 5999: failed, the authenticator is
-  /// deregistered. 3000 to 3999: the script could not be run; nothing was counted.
+  /// deregistered. 3000 to 3999: the script could not be run, or gave no result.
   package var status: Int
   /// For the program at the device; its meaning is the script's.
   package var data: String

@@ -29,8 +29,12 @@ package struct AuthenticatorClaim: Sendable, Equatable {
 
   /// `"approval-authenticator/v1" ‖ nonce ‖ request hash ‖ SHA-256(data) ‖ decision ‖ 0 ‖ identifier`.
   var signedBytes: [UInt8] {
-    Array("approval-authenticator/v1".utf8) + nonce + requestSHA256 + SHA256.hash(data)
-      + Array(decision.rawValue.utf8) + [0] + Array(authenticator.utf8)
+    // Not a chain of `+`, for which Swift 6.2 gives up.
+    let parts: [[UInt8]] = [
+      Array("approval-authenticator/v1".utf8), nonce, requestSHA256, SHA256.hash(data), Array(decision.rawValue.utf8),
+      [0], Array(authenticator.utf8),
+    ]
+    return Array(parts.joined())
   }
 
   package func isProved(by proof: [UInt8], _ key: Ed25519.PublicKey) -> Bool {

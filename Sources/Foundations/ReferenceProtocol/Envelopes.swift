@@ -56,15 +56,40 @@ package struct ApprovalRequest: Codable, Sendable, Equatable {
   package var signedReceipt: Bool?
   /// The identifier of the authenticator; set if the method needs one, and then registered for the profile.
   package var authenticator: String?
+  /// Other authenticators that approve the request instead of `authenticator`; nil for none. Devices of earlier
+  /// versions ignore the member.
+  package var alternatives: [Alternative]?
   /// The other methods with which the request can be approved; an unknown one is ignored. A fallback is the device's or
   /// the user's choice, at any time.
   package var fallbacks: [String]?
+  /// 1 to 32 ASCII digits that the user must type to approve the request, whatever the method; nil for none. Sent only
+  /// to a device that has announced `ApprovalCapabilities.readBack`.
+  package var readBack: String?
+
+  /// An authenticator that is registered for the profile, and the method that an approval with it has.
+  package struct Alternative: Codable, Sendable, Equatable {
+    package let authenticator: String
+    package let method: Method
+
+    package init(authenticator: String, method: Method) {
+      self.authenticator = authenticator
+      self.method = method
+    }
+  }
+
+  /// The authenticators other than the PIN that approve the request, the preferred one first.
+  package var authenticators: [Alternative] {
+    guard let authenticator else { return [] }
+    return [Alternative(authenticator: authenticator, method: method)]
+      + (alternatives ?? []).filter { $0.authenticator != authenticator }
+  }
 
   /// Whether the PIN approves the request.
   package var takesPIN: Bool { method == .pushWithPIN || fallbacks?.contains(Method.pushWithPIN.rawValue) == true }
 
   enum CodingKeys: String, CodingKey {
-    case v, iss, authenticator, fallbacks
+    case v, iss, authenticator, alternatives, fallbacks
+    case readBack = "read_back"
     case signedReceipt = "signed_receipt"
     case clientID = "client_id"
     case profileID = "profile_id"
@@ -150,7 +175,7 @@ package struct ApprovalAnswer: Codable, Sendable, Equatable {
   package var reason: DenialReason?
   /// For a denial, the request's method.
   package var methodUsed: ApprovalRequest.Method
-  /// The request's method, if `methodUsed` is one of its `fallbacks`.
+  /// The request's method, if `methodUsed` is one of its `fallbacks` or that of one of its `alternatives`.
   package var fallbackFrom: ApprovalRequest.Method?
   package var gesture: Gesture
   package var answeredAfterMs: Int64
@@ -163,6 +188,8 @@ package struct ApprovalAnswer: Codable, Sendable, Equatable {
   package var authenticatorProof: String?
   /// Base64, at most 4096 bytes decoded: the data for the script of a custom authenticator.
   package var customData: String?
+  /// The digits that the user typed, which are those of the request; set for an approval of a request with `read_back`.
+  package var readBack: String?
   /// Why an authenticator canceled the request: the underlying error, at most 256 bytes; only with a denial.
   package var underlyingError: String?
 
@@ -181,6 +208,7 @@ package struct ApprovalAnswer: Codable, Sendable, Equatable {
     case authenticator
     case authenticatorProof = "authenticator_proof"
     case customData = "custom_data"
+    case readBack = "read_back"
     case underlyingError = "underlying_error"
   }
 

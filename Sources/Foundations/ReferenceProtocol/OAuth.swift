@@ -44,6 +44,13 @@ package struct ApprovalCapabilities: Codable, Sendable, Equatable {
   package var biometric: [String]
   /// The identifiers of the custom authenticators that the device can use now.
   package var custom: [String]
+  /// Whether the device lets the user type the digits of a request (`ApprovalRequest.readBack`); nil stands for false.
+  package var readBack: Bool?
+
+  enum CodingKeys: String, CodingKey {
+    case display, keypad, button, led, biometric, custom
+    case readBack = "read_back"
+  }
 
   package init(display: Display, keypad: Bool, button: Bool, led: LED, biometric: [String] = [], custom: [String] = [])
   {
@@ -66,8 +73,11 @@ package struct RegistrationRequest: Codable, Sendable, Equatable {
   package var grantTypes: [String]
   package var jwks: JWKSet
   package var approvalCapabilities: ApprovalCapabilities
+  /// What the board is marked with; at most 64 bytes. Nothing vouches for it.
+  package var boardSerial: String?
 
   enum CodingKeys: String, CodingKey {
+    case boardSerial = "board_serial"
     case clientName = "client_name"
     case softwareID = "software_id"
     case softwareVersion = "software_version"
@@ -78,7 +88,8 @@ package struct RegistrationRequest: Codable, Sendable, Equatable {
   }
 
   package init(
-    clientName: String, softwareID: String, softwareVersion: String, key: JWK, capabilities: ApprovalCapabilities
+    clientName: String, softwareID: String, softwareVersion: String, key: JWK, capabilities: ApprovalCapabilities,
+    boardSerial: String? = nil
   ) {
     self.clientName = clientName
     self.softwareID = softwareID
@@ -87,6 +98,7 @@ package struct RegistrationRequest: Codable, Sendable, Equatable {
     grantTypes = [Grant.clientCredentials, Grant.preAuthorizedCode, Grant.jwtBearer]
     jwks = JWKSet(keys: [key])
     approvalCapabilities = capabilities
+    self.boardSerial = boardSerial
   }
 }
 

@@ -101,7 +101,8 @@ package struct Problem: Codable, Sendable, Equatable, Error {
   package var detail: String?
   package var code: Int
   package var retryable: Bool
-  /// With `already-handled`: the state in which the request ended.
+  /// With `already-handled`: the state in which the request ended. With `biometric-failed` and `custom-failed`: the
+  /// state in which this answer ended it; nil while it is open.
   package var state: RequestState?
   /// With `pin-incorrect`, `biometric-failed` and `custom-failed`: the required `nonce` of the next answer.
   package var nonce: String?

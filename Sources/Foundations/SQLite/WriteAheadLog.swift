@@ -34,6 +34,21 @@ extension Connection {
     return try statement.step() ? try statement.row.text(0) : ""
   }
 
+  /// Gives the log this size, and keeps it while the log is shorter. A commit then changes no size; otherwise a file
+  /// system with a journal writes that, too, and waits once more.
+  package func reserveLog(bytes: Int) throws {
+    try execute("PRAGMA journal_size_limit = \(bytes)")
+    try transaction { connection in
+      guard approval_sqlite3_extend_journal(connection.handle, Int64(bytes)) == SQLITE_OK else {
+        throw lastError(on: connection.handle, call: "extend the log")
+      }
+    }
+  }
+
+  /// Copies the log into the database file, as far as other connections are not reading. Later commits use the log from
+  /// its beginning.
+  package func reuseLog() throws(SQLiteError) { try execute("PRAGMA wal_checkpoint(PASSIVE)") }
+
   /// Copies the log into the database file and truncates the log. Both are durable when this returns.
   /// - Parameter waits: whether to wait up to 5 s for other connections that are reading.
   /// - Returns: false if another connection was reading, and old pages are still in the log.

@@ -28,15 +28,16 @@ package struct LoopThread: Sendable {
   package func detach() { pthread_detach(thread) }
 }
 
-/// Starts a detached thread with a 128 KiB stack for a blocking call. If the system has no thread left, `body` is never
-/// called.
-package func detachThread(_ body: @escaping @Sendable () -> Void) {
+/// Starts a detached thread with a 128 KiB stack for a blocking call.
+/// - Returns: false if the system has no thread left; `body` is never called then, and whatever waits for it must be
+///   told.
+package func detachThread(_ body: @escaping @Sendable () -> Void) -> Bool {
   var attributes = pthread_attr_t()
   pthread_attr_init(&attributes)
   pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
   pthread_attr_setstacksize(&attributes, 128 * 1024)
-  _ = start(&attributes, body)
-  pthread_attr_destroy(&attributes)
+  defer { pthread_attr_destroy(&attributes) }
+  return start(&attributes, body).status == 0
 }
 
 private func start(

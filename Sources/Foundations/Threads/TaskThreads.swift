@@ -4,11 +4,14 @@
 #if compiler(>=6.3) && compiler(<6.4)
   import CLinux
   import Glibc
+  import Synchronization
   @_spi(ExperimentalCustomExecutors) @_spi(ExperimentalScheduling) import _Concurrency
 
   /// The threads of all tasks of a program, in place of Swift's default executor: Dispatch wakes once per second to
   /// look after its threads, ends them 5 s after their last work, and uses two of them for each timer. These threads
-  /// wake only for a task that can run or a timer that is due; a timer wakes one thread.
+  /// wake only for a task that can run or a timer that is due; a timer wakes one thread. A task runs on the thread that
+  /// made it able to run, if nothing else waits: a change of threads costs time, and each thread that has computed
+  /// keeps its stack in memory. A task that blocks its thread must therefore call `threadWillBlock` before.
   ///
   /// Timers do not advance while the machine is suspended, which boards are not.
   ///
@@ -33,8 +36,6 @@
     private var members: [pthread_t] = []
     private var idle = 0
     private var hasTimerThread = false
-    /// Threads that run a timer's job, which only makes a task able to run. They run that task themselves.
-    private var ringing: [pthread_t] = []
 
     init() {
       pthread_mutex_init(lock, nil)
@@ -51,7 +52,8 @@
       let job = UnownedJob(job)
       locked {
         jobs.append(job)
-        if !ringing.contains(where: { pthread_equal($0, pthread_self()) != 0 }) { wakeOne() }
+        // A task that makes another one able to run normally waits for it next: this thread then runs it.
+        if jobs.count > 1 || !isOwnThread { wakeOne() }
       }
     }
 
@@ -66,6 +68,9 @@
       }
     }
 
+    /// Lets another thread run what this one would run next.
+    func handOver() { locked { if !jobs.isEmpty { wakeOne() } } }
+
     // MARK: The threads
 
     private func work() {
@@ -78,9 +83,7 @@
       members.append(pthread_self())
       while true {
         if let job = timers.takeDue(at: Self.now) {
-          ringing.append(pthread_self())
           run(job)
-          ringing.removeAll { pthread_equal($0, pthread_self()) != 0 }
         } else if !jobs.isEmpty {
           run(jobs.removeFirst())
         } else if !timers.isEmpty, !hasTimerThread {
@@ -136,14 +139,24 @@
 
   /// The main actor keeps the default executor; the programs of the token have no code for it.
   struct TaskThreadsFactory: ExecutorFactory {
-    private static let threads = TaskThreads()
+    static let threads = TaskThreads()
 
     static var mainExecutor: any MainExecutor { PlatformExecutorFactory.mainExecutor }
     static var defaultExecutor: any TaskExecutor { threads }
   }
 
+  private let areInUse = Atomic(false)
+
   /// Must be called before the first task is made.
-  func useTaskThreads() { _createExecutors(factory: TaskThreadsFactory.self) }
+  func useTaskThreads() {
+    areInUse.store(true, ordering: .releasing)
+    _createExecutors(factory: TaskThreadsFactory.self)
+  }
+
+  /// Must be called before a task blocks its thread for longer than a millisecond: for storage, or to derive a key.
+  package func threadWillBlock() {
+    if areInUse.load(ordering: .acquiring) { TaskThreadsFactory.threads.handOver() }
+  }
 
   extension Duration {
     /// Rounded up, not negative.
@@ -163,4 +176,7 @@
 #else
   /// Keeps the default executor.
   func useTaskThreads() {}
+
+  /// The default executor has threads for all tasks.
+  package func threadWillBlock() {}
 #endif

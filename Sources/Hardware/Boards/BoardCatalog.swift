@@ -11,11 +11,19 @@ package enum BoardCatalog {
     package var description: String {
       switch self {
       case .unknown(let name, let searched):
-        "no board \"\(name)\"; looked in \(searched.joined(separator: ", ")). `approval-token board list` shows all"
+        all().isEmpty
+          ? noProfiles
+          : "no board \"\(name)\"; looked in \(searched.joined(separator: ", ")). `approval-token board list` shows all"
       case .unreadable(let file): "cannot read the board profile \(file)"
       case .invalid(let invalid): invalid.description
       }
     }
+  }
+
+  /// What to say if no profile is on the search path.
+  package static var noProfiles: String {
+    "no board profiles in \(searchPath.joined(separator: ", ")): copy the folder `boards` of the sources to one of these, "
+      + "or name it in the environment variable APPROVAL_TOKEN_BOARDS"
   }
 
   /// - Parameter nameOrFile: the name of a folder on the search path, or a path (contains `/` or ends in `.toml`).

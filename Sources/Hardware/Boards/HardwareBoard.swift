@@ -18,9 +18,10 @@ package final class HardwareBoard: Sendable {
   private let bank: LineBank
   private let usb: USBKeypad?
 
+  /// - Parameter hearsUdev: whether udev's messages reach this process.
   /// - Throws: if libusb cannot be initialized.
   package init(
-    _ lines: BoardProfile.Lines, keypad: BoardProfile.Keypad.USB?, clock: any TokenClock
+    _ lines: BoardProfile.Lines, keypad: BoardProfile.Keypad.USB?, clock: any TokenClock, hearsUdev: Bool = true
   ) throws(USBKeypadError) {
     let button = GPIOButton(clock: clock)
     bank = LineBank(
@@ -33,7 +34,7 @@ package final class HardwareBoard: Sendable {
     let channel = keypad.map { _ in KeypadChannel(clock: clock) }
     self.keypad = channel
     if let keypad, let channel {
-      usb = try USBKeypad(keypad.selection, givesBack: keypad.givesBack, into: channel)
+      usb = try USBKeypad(keypad.selection, givesBack: keypad.givesBack, hearsUdev: hearsUdev, into: channel)
     } else {
       usb = nil
     }
@@ -46,27 +47,6 @@ package final class HardwareBoard: Sendable {
   package func close() {
     usb?.close()
     bank.close()
-  }
-}
-
-/// The board's button, made from one or two lines.
-private final class GPIOButton: Button {
-  let events: AsyncStream<ButtonEvent>
-  private let continuation: AsyncStream<ButtonEvent>.Continuation
-  private let clock: any TokenClock
-  private let lines = Mutex(TwoButtons())
-
-  init(clock: any TokenClock) {
-    self.clock = clock
-    (events, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(64))
-  }
-
-  /// Converts an event. Edges have times of the kernel's monotonic clock, the panel uses those of its own clock.
-  func hear(_ input: Int, _ event: InputEvent) {
-    guard let line = TwoButtons.Line(rawValue: input) else { return }
-    let now = clock.now
-    let monotonic = monotonicTime()
-    for event in lines.withLock({ $0.hear(line, event) { now + ($0 - monotonic) } }) { continuation.yield(event) }
   }
 }
 

@@ -2,6 +2,7 @@
 package import FrontPanel
 package import MobileAuth
 import Secrets
+import Synchronization
 
 /// A simulated keypad. Its keys are pressed by calls.
 package final class SimulatedKeypad: Keypad {
@@ -49,6 +50,7 @@ package final class SimulatedKeypad: Keypad {
   }
 
   private let channel: KeypadChannel
+  private let connected = Mutex(true)
 
   package init(clock: any TokenClock) { channel = KeypadChannel(clock: clock) }
 
@@ -57,7 +59,15 @@ package final class SimulatedKeypad: Keypad {
   package func press(_ key: Key) { channel.press(key.press) }
 
   /// Simulates unplugging the keypad.
-  package func unplug() { channel.keypadIsUnavailable("unplugged") }
+  package func unplug() {
+    connected.withLock { $0 = false }
+    channel.keypadIsUnavailable("unplugged")
+  }
 
-  package func plugIn() { channel.keypadIsAvailable() }
+  package func plugIn() {
+    connected.withLock { $0 = true }
+    channel.keypadIsAvailable()
+  }
+
+  package var isConnected: Bool { connected.withLock { $0 } }
 }

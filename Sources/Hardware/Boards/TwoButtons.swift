@@ -47,6 +47,9 @@ struct TwoButtons {
     }
   }
 
+  /// Ignores the present press, or the next one, until both buttons are up.
+  mutating func void() { state = .void }
+
   private mutating func press(_ line: Line, at moment: MonotonicInstant) -> [ButtonEvent] {
     switch state {
     case .up:

@@ -17,15 +17,21 @@ package final class USBKeypad: Sendable {
   /// - Parameters:
   ///   - selection: selects the device. If several match, all are claimed and one is read.
   ///   - givesBack: whether the kernel's drivers are attached again at the end. The keypad then types on the console.
+  ///   - hearsUdev: whether udev's messages reach this process. If not, the device nodes are watched.
   ///   - sink: called on the keypad's own thread.
   package init(
-    _ selection: KeypadSelection = KeypadSelection(), givesBack: Bool = false, into sink: any KeySink
+    _ selection: KeypadSelection = KeypadSelection(), givesBack: Bool = false, hearsUdev: Bool = true,
+    into sink: any KeySink
   ) throws(USBKeypadError) {
     var context: OpaquePointer?
     let status = libusb_init(&context)
     guard status == 0, let context else { throw .failed("libusb_init", status) }
-    state = USBState(context: context, selection: selection, givesBack: givesBack, sink: sink)
-    thread = Mutex(LoopThread(named: "keypad") { [state] in USBLoop(state, context: state.context).run() })
+    state = USBState(
+      context: USBContext(pointer: context), selection: selection, givesBack: givesBack, sink: sink)
+    thread = Mutex(
+      LoopThread(named: "keypad") { [state] in
+        USBLoop(state, watch: hearsUdev ? nil : NodeWatch()).run()
+      })
   }
 
   deinit { close() }
@@ -40,36 +46,54 @@ package final class USBKeypad: Sendable {
   }
 }
 
+/// A context of libusb. Used only by the thread, except for `libusb_interrupt_event_handler`, which any thread may
+/// call.
+struct USBContext: @unchecked Sendable {
+  let pointer: OpaquePointer
+}
+
 /// The state that a keypad's owner and its thread share. It owns the context of libusb, which is needed to wake the
 /// thread.
 final class USBState: Sendable {
   private struct Shared {
     var trouble: USBKeypadError? = .notPluggedIn
     var isEnded = false
+    var context: USBContext
   }
 
   let selection: KeypadSelection
   let givesBack: Bool
   let sink: any KeySink
-  /// Used only by the thread, except for `libusb_interrupt_event_handler`, which any thread may call.
-  nonisolated(unsafe) let context: OpaquePointer
-  private let shared = Mutex(Shared())
+  private let shared: Mutex<Shared>
 
-  init(context: OpaquePointer, selection: KeypadSelection, givesBack: Bool, sink: any KeySink) {
-    self.context = context
+  init(context: USBContext, selection: KeypadSelection, givesBack: Bool, sink: any KeySink) {
+    shared = Mutex(Shared(context: context))
     self.selection = selection
     self.givesBack = givesBack
     self.sink = sink
   }
 
-  deinit { libusb_exit(context) }
+  deinit { libusb_exit(context.pointer) }
+
+  var context: USBContext { shared.withLock { $0.context } }
+
+  /// Replaces the context.
+  /// - Returns: the former one, which no other thread uses any longer.
+  func replace(_ context: USBContext) -> USBContext {
+    shared.withLock { shared in
+      defer { shared.context = context }
+      return shared.context
+    }
+  }
 
   var trouble: USBKeypadError? { shared.withLock { $0.trouble } }
   var isEnded: Bool { shared.withLock { $0.isEnded } }
 
   func end() {
-    shared.withLock { $0.isEnded = true }
-    libusb_interrupt_event_handler(context)
+    shared.withLock { shared in
+      shared.isEnded = true
+      libusb_interrupt_event_handler(shared.context.pointer)
+    }
   }
 
   /// Reports the initial state to the sink.

@@ -9,9 +9,17 @@ final class USBLoop {
   /// The number of consecutive failed transfers after which a keypad is treated as faulty.
   private static let patience = 5
 
+  /// How long after a change of the device nodes they are compared with the known devices: one device causes several
+  /// changes.
+  private static let settling = Duration.milliseconds(250)
+
   private let state: USBState
-  private let context: OpaquePointer
-  private var hotplug: libusb_hotplug_callback_handle = 0
+  private var context: OpaquePointer
+  /// Nil if libusb hears of new devices by itself.
+  private let watch: NodeWatch?
+  /// When the device nodes are compared with the known devices; nil if they have not changed.
+  private var comparison: ContinuousClock.Instant?
+  private var hotplug: libusb_hotplug_callback_handle?
 
   /// The hotplug events that have not been handled. The hotplug callback may call almost no function of libusb.
   private var changes: [(device: OpaquePointer, isArrival: Bool)] = []
@@ -19,14 +27,31 @@ final class USBLoop {
   private var refused: [OpaquePointer] = []
   /// All matching keypads are claimed, so that none types on the console. The first one is read.
   private var connections: [Connection] = []
+  /// Whether libusb may still use a connection that was closed: its context must stay.
+  private var hasLeak = false
 
-  init(_ state: USBState, context: OpaquePointer) {
+  init(_ state: USBState, watch: NodeWatch?) {
     self.state = state
-    self.context = context
+    self.watch = watch
+    context = state.context.pointer
   }
 
   func run() {
     state.notifySink()
+    followDevices()
+    while !state.isEnded {
+      handleHotplugChanges()
+      serviceConnections()
+      // A transfer that the calls above waited for may have taken the interrupt of `USBState.end`.
+      if changes.isEmpty, !state.isEnded { waitForEvents() }
+      if let due = comparison, due <= .now { compareNodes() }
+    }
+    forgetDevices()
+  }
+
+  /// Reports the present devices and the changes of them in `changes`.
+  private func followDevices() {
+    var handle: libusb_hotplug_callback_handle = 0
     let events = LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED.rawValue | LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT.rawValue
     let any = LIBUSB_HOTPLUG_MATCH_ANY
     let status = libusb_hotplug_register_callback(
@@ -36,28 +61,72 @@ final class USBLoop {
         Unmanaged<USBLoop>.fromOpaque(loop).takeUnretainedValue().changes.append(
           (libusb_ref_device(device), event == LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED))
         return 0
-      }, Unmanaged.passUnretained(self).toOpaque(), &hotplug)
+      }, Unmanaged.passUnretained(self).toOpaque(), &handle)
+    hotplug = status == 0 ? handle : nil
     if status != 0 { state.isUnavailable(.failed("libusb_hotplug_register_callback", status)) }
-    while !state.isEnded {
-      handleHotplugChanges()
-      serviceConnections()
-      if changes.isEmpty { waitForEvents() }
-    }
-    if status == 0 { libusb_hotplug_deregister_callback(context, hotplug) }
+  }
+
+  /// Closes all devices.
+  private func forgetDevices() {
+    if let hotplug { libusb_hotplug_deregister_callback(context, hotplug) }
+    hotplug = nil
     for connection in connections { close(connection) }
     connections = []
     for change in changes { libusb_unref_device(change.device) }
     for device in refused { libusb_unref_device(device) }
+    (changes, refused) = ([], [])
+  }
+
+  /// Compares the devices on the bus with the known ones. If libusb has not heard of a change, begins anew with a new
+  /// context, which reads the bus: an entry at the keypad is then lost.
+  private func compareNodes() {
+    comparison = nil
+    guard let present = try? describeHIDDevices().filter(state.selection.matches) else { return }
+    let known = connections.map(\.description) + refused.compactMap { KeypadDescription($0) }
+    guard Set(present.map(\.path)) != Set(known.map(\.path)) else { return }
+    var opened: OpaquePointer?
+    guard libusb_init(&opened) == 0, let opened else { return }
+    let hadConnection = !connections.isEmpty
+    let wasRefused = !refused.isEmpty
+    forgetDevices()
+    if hadConnection { state.isUnavailable(.unplugged) } else if wasRefused { state.isUnavailable(.notPluggedIn) }
+    context = opened
+    let former = state.replace(USBContext(pointer: opened))
+    if !hasLeak { libusb_exit(former.pointer) }
+    followDevices()
   }
 
   /// Returns after an event, or after a second if a device was refused: no event reports that udev has set its
   /// permissions or that another program has released it.
   private func waitForEvents() {
+    if let watch { return waitForEvents(or: watch) }
     guard !refused.isEmpty else {
       libusb_handle_events_completed(context, nil)
       return
     }
     var moment = timeval(tv_sec: 1, tv_usec: 0)
+    libusb_handle_events_timeout_completed(context, &moment, nil)
+  }
+
+  /// Returns also after a change of the device nodes.
+  private func waitForEvents(or watch: NodeWatch) {
+    var descriptors = [pollfd(fd: watch.descriptor, events: Int16(POLLIN), revents: 0)]
+    if let list = libusb_get_pollfds(context) {
+      var next = list
+      while let entry = next.pointee {
+        descriptors.append(pollfd(fd: entry.pointee.fd, events: entry.pointee.events, revents: 0))
+        next += 1
+      }
+      libusb_free_pollfds(list)
+    }
+    let second = Duration.seconds(1)
+    let wait = comparison.map { max(.zero, min($0 - .now, second)) } ?? (refused.isEmpty ? nil : second)
+    poll(&descriptors, nfds_t(descriptors.count), wait.map { Int32($0 / .milliseconds(1)) + 1 } ?? -1)
+    if descriptors[0].revents != 0 {
+      watch.drain()
+      comparison = comparison ?? .now + Self.settling
+    }
+    var moment = timeval()
     libusb_handle_events_timeout_completed(context, &moment, nil)
   }
 
@@ -134,6 +203,9 @@ final class USBLoop {
 
   private func close(_ connection: Connection) {
     // libusb may still write into the transfer's memory, so leak the connection instead of releasing it.
-    if !connection.close(context) { _ = Unmanaged.passRetained(connection) }
+    if !connection.close(context) {
+      _ = Unmanaged.passRetained(connection)
+      hasLeak = true
+    }
   }
 }

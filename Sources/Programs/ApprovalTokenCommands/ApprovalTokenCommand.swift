@@ -10,15 +10,19 @@ package struct ApprovalTokenCommand: ParsableCommand {
       LED blinks blue, hold the button for a second to approve, press twice to deny, or hold it very long (the board's \
       profile says how long; usually six seconds) to deny and report that the request was not yours.
 
-      Exit codes: 0 done, 1 a check found a problem, 64 wrong usage, 65 bad data, 69 not running or not reachable, 75 in use, 77 refused.
+      Exit codes: 0 done, 1 a check found a problem, 64 wrong usage or an unknown name, 65 malformed input or no state, \
+      69 not running, not reachable or not stored, 75 in use, 77 refused or no permission, 85 serve after a factory \
+      reset: start it again.
       """,
     version: "0.1.0",
     subcommands: [
-      Enroll.self, Serve.self, Status.self, Accounts.self, Pending.self, Watch.self, Show.self, History.self,
+      Enroll.self, Reenroll.self, Serve.self, Device.self, Network.self, Status.self, Accounts.self, Pending.self,
+      Watch.self, Events.self, Show.self, History.self,
       OneTimePasswordCommand.self,
       Push.self, MailboxCommand.self, Log.self, LogIn.self, LogOut.self, Authenticators.self, AuthenticatorCommand.self,
       Call.self, Allow.self,
-      PINCommand.self, Forget.self, Lock.self, Unlock.self, Rename.self, Remove.self, Doctor.self, BoardCommand.self,
+      PINCommand.self, Forget.self, Lock.self, Unlock.self, Rename.self, Remove.self, FactoryResetCommand.self,
+      Doctor.self, BoardCommand.self,
       Simulate.self,
     ])
 

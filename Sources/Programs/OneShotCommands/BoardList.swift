@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTokenCommands
 import Boards
+import ControlProtocol
 
 extension BoardCommand.List: OneShotCommand {
   private struct Response: Encodable {
@@ -18,6 +19,7 @@ extension BoardCommand.List: OneShotCommand {
         case .failure(let failure): Response(file: file, error: "\(failure)")
         }
       }
+      guard !responses.isEmpty else { throw CommandError(.unavailable, BoardCatalog.noProfiles) }
       json.print(responses) { responses in
         responses.map { response in
           response.name.map { "\($0)  \(response.description ?? "")" } ?? "unusable: \(response.error ?? "")"

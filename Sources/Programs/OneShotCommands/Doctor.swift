@@ -22,7 +22,7 @@ extension Doctor: OneShotCommand {
 
   package func perform() async throws {
     try await reporting(json) {
-      guard state.hasVault else {
+      guard try state.hasVault else {
         throw CommandError(
           .badData, "no token state in \(state.directory): run `approval-token enroll` first, or choose another --state"
         )
@@ -209,11 +209,14 @@ extension Doctor: OneShotCommand {
           verdict: .bad, subject: "board", text: "\(troubles.joined(separator: "; ")). Run `approval-token board check`"
         )
       }
+      let processes =
+        status.isNetworkSeparate == true
+        ? "the network in a process of its own" : "keys and network in one process, as `serve` runs them"
       return status.isSimulated == true
         ? CheckResult(
           verdict: .note, subject: "service",
-          text: "running with a SIMULATED board: do not approve real requests")
-        : CheckResult(verdict: .good, subject: "service", text: "running, board \(status.board ?? "?")")
+          text: "running with a SIMULATED board: do not approve real requests; \(processes)")
+        : CheckResult(verdict: .good, subject: "service", text: "running, board \(status.board ?? "?"), \(processes)")
     } catch { return CheckResult(verdict: .note, subject: "service", text: "\(error)") }
   }
 

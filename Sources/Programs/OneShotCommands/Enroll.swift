@@ -14,17 +14,21 @@ extension Enroll: OneShotCommand {
       overwriteFreedMemory()
       let text = try readURI()
       // Rejects invalid input before the service is contacted.
-      try Backends.check(options(text))
+      if server == nil { try Backends.check(options(text)) }
       let account = if let done = try throughService(text) { done } else { try await enroll(text) }
       show(account)
     }
   }
 
   private func enroll(_ text: String) async throws -> AccountResponse {
+    guard server == nil else {
+      throw CommandError(
+        .unavailable, "the activation code is typed on the token: start `approval-token serve` first")
+    }
     guard !askPIN else {
       throw CommandError(.unavailable, "the PIN is typed on the token: start `approval-token serve` first")
     }
-    guard state.hasVault || !isStateOfService(state.directory) else {
+    guard try state.hasVault || !isStateOfService(state.directory) else {
       throw CommandError(
         .unavailable,
         "only the service, with its device secret, can make the vault in \(state.directory): run `systemctl start "

@@ -1,36 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTokenCommands
+import ArgumentParser
 import Boards
 import Glibc
+import RelayProtocol
 import Secrets
 import TokenDaemon
 import Vault
 
 extension Serve: OneShotCommand {
   package func perform() async throws {
+    try await reporting { try await serve(config: config, state: state, board: board, network: .ofThisProcess) }
+  }
+}
+
+extension Device: OneShotCommand {
+  package func perform() async throws {
     try await reporting {
-      // A reader of the log that ends must not end the service.
-      signal(SIGPIPE, SIG_IGN)
-      // Must run before the first secret is in memory.
-      forbidMemoryDumps()
-      overwriteFreedMemory()
-      let configuration = try config.map(Configuration.read) ?? Configuration()
-      var state = state
-      state.chosen = state.chosen ?? configuration.state
-      let profile = try BoardCatalog.profile(board ?? configuration.board ?? "simulated")
-      let vault = try state.openVault(creating: true)
-      try lockState(state.directory)
-      let manager = ServiceManager(
-        path: environment("NOTIFY_SOCKET"), watchdogMicroseconds: environment("WATCHDOG_USEC"),
-        watchdogProcess: environment("WATCHDOG_PID"))
-      let daemon = Daemon(vault, on: profile, configuration, controlSocket: state.controlSocket)
-      try await daemon.run(under: manager) {
-        print("ready")
-        fflush(nil)
-        manager.notify("READY=1")
-      } onStop: {
-        manager.notify("STOPPING=1")
-      }
+      try await serve(config: config, state: state, board: board, network: .through(Relay(path: relay)))
     }
   }
 }
+
+extension Network: OneShotCommand {
+  package func perform() async throws {
+    try await reporting {
+      // Access tokens pass through this process.
+      protectMemory()
+      let process = try NetworkProcess(at: relay, environment: environment)
+      try await process.run(under: serviceManager, onReady: reportReady, onStop: reportStop)
+    }
+  }
+}
+
+private func serve(
+  config: String?, state: StateOption, board: String?, network: NetworkAccess
+) async throws {
+  // Must run before the first secret is in memory.
+  protectMemory()
+  let configuration = try config.map(Configuration.read) ?? Configuration()
+  var state = state
+  state.chosen = state.chosen ?? configuration.state
+  let profile = try BoardCatalog.profile(board ?? configuration.board ?? "simulated")
+  let reset = FactoryReset(directory: state.directory)
+  let isResetting = try reset.hasBegun
+  if isResetting {
+    try lockState(state.directory)
+    try reset.finish()
+  }
+  let vault = try state.openVault(creating: true, reservesLog: true)
+  if !isResetting { try lockState(state.directory) }
+  let daemon = Daemon(vault, on: profile, configuration, controlSocket: state.controlSocket, network: network)
+  try await daemon.run(under: serviceManager, onReady: reportReady, onStop: reportStop)
+  guard try reset.hasBegun else { return }
+  // The unit of the package removes a credential, too, before the next start.
+  if environment("CREDENTIALS_DIRECTORY") == nil { try reset.finish() }
+  throw ExitCode(exitCodeAfterReset)
+}
+
+/// The service manager then starts the service again.
+private let exitCodeAfterReset: Int32 = 85
+
+private func protectMemory() {
+  // A reader of the log that ends must not end the service.
+  signal(SIGPIPE, SIG_IGN)
+  forbidMemoryDumps()
+  overwriteFreedMemory()
+}
+
+private let serviceManager = ServiceManager(
+  path: environment("NOTIFY_SOCKET"), watchdogMicroseconds: environment("WATCHDOG_USEC"),
+  watchdogProcess: environment("WATCHDOG_PID"), journalStream: environment("JOURNAL_STREAM"))
+
+@Sendable private func reportReady() {
+  print("ready")
+  fflush(nil)
+  serviceManager.notify("READY=1")
+}
+
+@Sendable private func reportStop() { serviceManager.notify("STOPPING=1") }

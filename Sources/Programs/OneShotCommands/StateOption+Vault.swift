@@ -6,7 +6,14 @@ import TokenDaemon
 import Vault
 
 extension StateOption {
-  var hasVault: Bool { access(directory + "/vault.sqlite3", F_OK) == 0 }
+  /// - Throws: if this user may not look into the directory.
+  var hasVault: Bool {
+    get throws {
+      if access(directory + "/vault.sqlite3", F_OK) == 0 { return true }
+      guard errno != EACCES else { throw CommandError.noPermission(for: directory) }
+      return false
+    }
+  }
 
   func deviceSecret() throws -> DeviceSecret {
     try DeviceSecret.load(stateDirectory: directory, credentialsDirectory: environment("CREDENTIALS_DIRECTORY"))
@@ -14,14 +21,20 @@ extension StateOption {
 
   /// - Parameters:
   ///   - creating: whether a missing directory is created, with a device secret.
+  ///   - reservesLog: as for `Vault.open`.
   ///   - readOnly: whether all writes are rejected.
-  func openVault(creating: Bool, readOnly: Bool = false) throws -> Vault {
-    if !creating, !hasVault {
+  func openVault(creating: Bool, reservesLog: Bool = false, readOnly: Bool = false) throws -> Vault {
+    if !creating, try !hasVault {
       throw CommandError(
         .badData, "no token state in \(directory): run `approval-token enroll` first, or choose another --state")
     }
+    guard try !FactoryReset(directory: directory).hasBegun else {
+      throw CommandError(
+        .unavailable, "a factory reset of \(directory) has begun: start the service, which finishes it")
+    }
     return try Vault.open(
-      directory: directory, deviceSecret: deviceSecret(), upgrade: Backends.upgraded, readOnly: readOnly)
+      directory: directory, deviceSecret: deviceSecret(), upgrade: Backends.upgraded, reservesLog: reservesLog,
+      readOnly: readOnly)
   }
 }
 

@@ -15,6 +15,8 @@ extension CommandError {
         "\(why). If the certificate's issuer is a private authority, give its PEM file with --authorities, or under "
           + "[tls] in the configuration; or give the hash of the server's key with --pin, unless the URI contains it",
         number: fault.number)
+    case .authenticatorFailed(let failure):
+      self.init(.refused, fault.explanation, number: fault.number, info: failure.info.map { ScriptInfo($0) })
     default: self.init(.refused, fault.explanation, number: fault.number)
     }
   }
@@ -22,6 +24,7 @@ extension CommandError {
   init(_ fault: StateStoreError) {
     switch fault {
     case .io, .conflict(_, .changedMeanwhile): self.init(.unavailable, "\(fault)")
+    case .corrupt(.deviceSecret): self.init(.refused, "\(fault)")
     case .corrupt: self.init(.badData, "\(fault)")
     case .notFound, .conflict: self.init(.usage, "\(fault)")
     }

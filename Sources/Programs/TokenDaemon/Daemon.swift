@@ -2,6 +2,7 @@
 package import Boards
 import ControlProtocol
 import FrontPanel
+import Glibc
 import Logging
 import MobileAuth
 import ServerBackends
@@ -15,9 +16,14 @@ package struct Daemon: Sendable {
   private let profile: BoardProfile
   private let configuration: Configuration
   private let controlSocket: String
+  private let network: NetworkAccess
 
   /// - Parameter controlSocket: the path of the socket for commands.
-  package init(_ vault: Vault, on profile: BoardProfile, _ configuration: Configuration, controlSocket: String) {
+  package init(
+    _ vault: Vault, on profile: BoardProfile, _ configuration: Configuration, controlSocket: String,
+    network: NetworkAccess
+  ) {
+    self.network = network
     self.vault = vault
     self.profile = profile
     self.configuration = configuration
@@ -32,29 +38,34 @@ package struct Daemon: Sendable {
   package func run(
     under manager: ServiceManager, onReady: @escaping @Sendable () -> Void, onStop: @escaping @Sendable () -> Void
   ) async throws {
-    var logger = Logger(label: "approval-token") { PlainLog($0) }
-    logger.logLevel = .info
+    let logger = manager.logger
     let (events, reporting) = AsyncStream.makeStream(of: TokenEvent.self, bufferingPolicy: .bufferingNewest(256))
     let environment = TokenEnvironment.system { reporting.yield($0) }
-    let board = try RunningBoard(profile, clock: environment.clock)
+    // The device process may be in a network namespace of its own, which udev's messages do not reach.
+    let board = try RunningBoard(profile, clock: environment.clock, hearsUdev: network.relay == nil)
     if profile.kind == .simulated {
       logger.warning("button and LED are simulated: do not approve real requests with this board")
     }
-    let broker = try configuration.mqtt.map { settings in
-      BrokerSubscriber(
-        settings: settings, credentials: try settings.credentials(), environment: environment, logger: logger)
-    }
-    var context = BackendContext(vault, configuration, board, in: environment)
+    let broker = try brokerSubscriber(in: environment, logger)
+    var context = BackendContext(
+      vault, configuration, board, in: environment, makeHTTPTransport: network.makeHTTPTransport)
     context.hintBroker = broker
     let backends = Backends(vault, context)
     let service = TokenService(
       panel: board.panel, backends: backends, broker: broker, recordsTexts: configuration.recordsTexts,
       logger: logger, events: events, onReady: onReady)
     let accounts = AccountService(
-      service: service, backends: backends, veryLongHold: board.profile.timing.reportHold)
-    let handler = ControlRequestHandler(service: service, backends: backends, board: board, accounts: accounts)
-    let pushes = try configuration.push.listen.map {
-      try PushListener(at: $0, in: environment) { service.wakePolls() }
+      service: service, backends: backends, veryLongHold: board.profile.timing.reportHold
+    ) {
+      kill(getpid(), SIGTERM)
+    }
+    let handler = ControlRequestHandler(
+      service: service, backends: backends, board: board, accounts: accounts, isNetworkSeparate: network.relay != nil)
+    let pushes = try pushListener(in: environment, logger) { service.wakePolls() }
+    let processWatch = network.relay.map { relay in
+      NetworkProcessWatch(
+        relay: relay, environment: environment, logger: LimitedLog(logger, clock: environment.clock)
+      ) { service.wakePolls() }
     }
     let control: ControlServer
     do { control = try ControlServer(path: controlSocket) { try await handler.answer($0, $1) } } catch {
@@ -72,7 +83,7 @@ package struct Daemon: Sendable {
           .init(service: HardwareWatch(panel: board.panel, environment: environment, logger: logger)),
           .init(service: control),
           .init(service: service),
-        ] + ([pushes, watchdog] as [(any Service)?]).compactMap { $0.map { .init(service: $0) } },
+        ] + ([pushes, processWatch, watchdog] as [(any Service)?]).compactMap { $0.map { .init(service: $0) } },
         logger: Logger(label: "approval-token.lifecycle") { _ in SwiftLogNoOpLogHandler() }))
     MainThread.onStopSignal {
       onStop()
@@ -81,6 +92,28 @@ package struct Daemon: Sendable {
     defer { MainThread.onStopSignal(nil) }
     try await group.run()
     logger.info("stopped")
+  }
+
+  /// The subscriber at the broker; nil if none is configured.
+  private func brokerSubscriber(
+    in environment: TokenEnvironment, _ logger: Logger
+  ) throws(CommandError) -> BrokerSubscriber? {
+    guard let settings = configuration.mqtt else { return nil }
+    return BrokerSubscriber(
+      settings: settings, credentials: try settings.credentials(), clientID: vault.brokerClientID,
+      connector: network.subscriptions,
+      environment: environment, logger: logger)
+  }
+
+  /// The receiver of login hints; nil if none is configured.
+  private func pushListener(
+    in environment: TokenEnvironment, _ logger: Logger, onHint: @escaping @Sendable () -> Void
+  ) throws(CommandError) -> (any Service)? {
+    guard let address = configuration.push.listen else { return nil }
+    guard let relay = network.relay else { return try PushListener(at: address, in: environment, onHint: onHint) }
+    return RelayedHints(
+      relay: relay, address: address, environment: environment,
+      logger: LimitedLog(logger, clock: environment.clock), onHint: onHint)
   }
 }
 

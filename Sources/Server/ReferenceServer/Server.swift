@@ -4,6 +4,7 @@ import NIOPosix
 import ServiceLifecycle
 import TokenServerCore
 import TokenServerHTTP
+import TokenServerMetrics
 import TokenServerStore
 import UnixSignals
 
@@ -11,10 +12,19 @@ import UnixSignals
 struct Server {
   let directory: ServerDirectory
   var configuration: ServerConfiguration
+  /// The values of this process's metrics.
+  let registry: PrometheusRegistry
+  private let readiness = Readiness()
+  private let log = Logger(label: "token-server")
+
+  init(directory: ServerDirectory, configuration: ServerConfiguration, registry: PrometheusRegistry) {
+    self.directory = directory
+    self.configuration = configuration
+    self.registry = registry
+  }
 
   /// - Parameter ready: called once, with the issuer, when connections are accepted.
   func run(ready: @escaping @Sendable (String) -> Void) async throws {
-    let log = Logger(label: "token-server")
     let store = try Store(path: directory.databaseFile)
     let hasher = KeyedHasher(try directory.pepper())
     let clock = ServerClock.system
@@ -27,8 +37,11 @@ struct Server {
     }
     let found = try await store.write { try $0.setAsideUnreadable(now: clock.now()) }
     for warning in found.warnings { log.warning("\(warning)") }
+    for warning in ScriptProcesses.warnings(about: configuration, in: directory) { log.warning("\(warning)") }
     try await mailboxes?.restore(from: store)
-    let announcer = ServerAnnouncer(hub: hub, mailboxPublisher: mailboxes, callbacks: callbacksDue, log: log)
+    let deviceLog = DeviceLog(log)
+    let announcer = ServerAnnouncer(
+      hub: hub, mailboxPublisher: mailboxes, callbacks: callbacksDue, log: log, deviceLog: deviceLog)
     let expiry = ExpiryTimer(
       store: store, announcer: announcer, clock: clock,
       retentionHours: configuration.mobileAuthentication.resultRetentionHours)
@@ -36,16 +49,17 @@ struct Server {
     let interfaces = HTTPInterfaces(
       store: store, hasher: hasher, configuration: configuration, origin: origin, clock: clock, announcer: announcer,
       hub: hub, expiry: expiry, mailboxes: mailboxes,
-      scripts: ScriptProcesses(directory: directory, log: log))
+      scripts: BuiltInVerifiers(besides: ScriptProcesses(directory: directory, log: deviceLog)))
     let httpService = try interfaces.service(
       ServerCertificate(
         certificateFile: directory.file(configuration.certificateFile),
         privateKeyFile: directory.file(configuration.privateKeyFile)),
       maxConnections: try DescriptorLimit.raise(for: configuration.limits, log: log)
-    ) { [configuration] port in
+    ) { [configuration, readiness] port in
       let issuer = configuration.issuer ?? configuration.issuer(onPort: port)
       origin.resolve(issuer)
       do { try await store.write { try $0.setIssuer(issuer) } } catch { log.error("issuer not stored: \(error)") }
+      readiness.begin()
       ready(issuer)
     }
     let worker = CallbackWorker(
@@ -57,11 +71,40 @@ struct Server {
     let outbox = OutboxService(
       store: store, wakePipe: WakePipe(path: directory.wakePipeFile), announcer: announcer, clock: clock)
     let report = UnreadableRowReport(store: store, log: log)
+    // The first to start is the last to end: health checks answer while the server drains.
+    let operations = configuration.operations.map { settings in
+      OperationsInterface(store: store, hub: hub, readiness: readiness, registry: registry, clock: clock)
+        .service(settings) { [log] port in log.notice("health checks and metrics on port \(port)") }
+    }
     var services = ServiceGroupConfiguration(
-      services: [worker, expiry, outbox, Heartbeat(hub: hub), report, httpService] + (mailboxes.map { [$0] } ?? []),
-      gracefulShutdownSignals: [.sigterm, .sigint], logger: log)
+      services: (operations.map { [$0] } ?? []) + [worker, expiry, outbox, Heartbeat(hub: hub), report, httpService]
+        + (mailboxes.map { [$0] } ?? []), logger: log)
     services.maximumGracefulShutdownDuration = .milliseconds(1200)
-    try await ServiceGroup(configuration: services).run()
+    try await run(ServiceGroup(configuration: services))
+  }
+
+  /// Runs the services until SIGTERM or SIGINT and the time to drain are over; a second signal ends that time.
+  private func run(_ group: ServiceGroup) async throws {
+    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+    let drainTime = Duration.seconds(configuration.operations?.drainSeconds ?? 0)
+    try await withThrowingTaskGroup(of: Void.self) { tasks in
+      tasks.addTask { [readiness, log] in
+        var draining: Task<Void, Never>?
+        for await _ in signals {
+          readiness.drain()
+          guard draining == nil, drainTime > .zero else { break }
+          log.notice("draining for \(drainTime.components.seconds) s")
+          draining = Task {
+            try? await Task.sleep(for: drainTime)
+            await group.triggerGracefulShutdown()
+          }
+        }
+        draining?.cancel()
+        await group.triggerGracefulShutdown()
+      }
+      defer { tasks.cancelAll() }
+      try await group.run()
+    }
   }
 }
 

@@ -85,8 +85,8 @@ package struct HTTPInterfaces: Sendable {
     ProfileRoutes(
       gate: gate, keyring: keyring, announcer: announcer, mailboxes: mailboxes, configuration: configuration
     ).add(to: router)
-    PINRoutes(gate: gate, pins: pins, log: announcer.log).add(to: router)
-    PINChangeRoutes(gate: gate, keyring: keyring, pins: pins, log: announcer.log).add(to: router)
+    PINRoutes(gate: gate, pins: pins, log: announcer.deviceLog).add(to: router)
+    PINChangeRoutes(gate: gate, keyring: keyring, pins: pins, log: announcer.deviceLog).add(to: router)
     RequestRoutes(gate: gate, keyring: keyring, pins: pins).add(to: router)
     let answers = AnswerService(
       store: store.records, keyring: keyring, pins: pins, authenticators: authenticators, revocations: gate.revocations,
@@ -104,7 +104,7 @@ package struct HTTPInterfaces: Sendable {
   private func addPortalRoutes(to router: Router<ServerContext>) {
     let starter = TransactionStarter(
       store: store.records, origin: origin, clock: clock, announcer: announcer, expiry: expiry,
-      configuration: configuration)
+      configuration: configuration, usable: { [configuration, scripts] in configuration.usable(with: scripts) })
     let portal = PortalGate(store: store, hasher: hasher)
     PortalRoutes(gate: portal, starter: starter).add(to: router)
     let perSecond = Double(configuration.limits.deviceRequestsPerSecond)
@@ -114,5 +114,6 @@ package struct HTTPInterfaces: Sendable {
       limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond)
     ).add(to: router)
     EndUserRoutes(gate: portal, configuration: configuration, clock: clock, announcer: announcer).add(to: router)
+    PortalDescription(origin: origin).add(to: router)
   }
 }

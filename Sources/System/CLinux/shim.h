@@ -5,12 +5,15 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
 #include <sys/timex.h>
+#include <unistd.h>
 
 /// Disables core dumps and debuggers of the same user.
 static inline int approval_linux_forbid_dumps(void) {
@@ -67,4 +70,73 @@ static inline int approval_linux_clock_is_synchronized(void) {
   struct timex state = {0};
   int status = adjtimex(&state);
   return status >= 0 && status != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
+}
+
+/// Makes a set of descriptors to wait for (epoll(7)), with an eventfd in it by which other threads interrupt the wait.
+/// Returns -1 and errno on failure.
+static inline int approval_linux_poller_make(int *interrupt) {
+  int poller = epoll_create1(EPOLL_CLOEXEC);
+  *interrupt = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  struct epoll_event event = {0};
+  event.events = EPOLLIN;
+  event.data.fd = *interrupt;
+  return poller < 0 || *interrupt < 0 || epoll_ctl(poller, EPOLL_CTL_ADD, *interrupt, &event) < 0 ? -1 : poller;
+}
+
+/// Watches a descriptor until its next event, for reading, for writing, or for both. Returns -1 and errno on failure.
+static inline int approval_linux_poller_watch(int poller, int descriptor, int reading, int writing) {
+  if (!reading && !writing) return 0;
+  struct epoll_event event = {0};
+  event.events = EPOLLONESHOT | (reading ? EPOLLIN | EPOLLRDHUP : 0u) | (writing ? EPOLLOUT : 0u);
+  event.data.fd = descriptor;
+  if (epoll_ctl(poller, EPOLL_CTL_MOD, descriptor, &event) == 0) return 0;
+  return errno == ENOENT ? epoll_ctl(poller, EPOLL_CTL_ADD, descriptor, &event) : -1;
+}
+
+/// What has happened to a descriptor. A descriptor whose peer has closed it can be read and written without waiting.
+typedef struct {
+  int descriptor;
+  int is_readable;
+  int is_writable;
+} approval_linux_poller_event;
+
+/// Waits for the next event, at most `milliseconds`, -1 for any time. The descriptor is -1 if there is none.
+static inline approval_linux_poller_event approval_linux_poller_next(int poller, int interrupt, int milliseconds) {
+  approval_linux_poller_event result = {-1, 0, 0};
+  struct epoll_event event;
+  if (epoll_wait(poller, &event, 1, milliseconds) < 1) return result;
+  if (event.data.fd == interrupt) {
+    eventfd_t count;
+    eventfd_read(interrupt, &count);
+    return result;
+  }
+  unsigned int closed = event.events & (EPOLLHUP | EPOLLERR);
+  result.descriptor = event.data.fd;
+  result.is_readable = (event.events & (EPOLLIN | EPOLLRDHUP)) || closed;
+  result.is_writable = (event.events & EPOLLOUT) || closed;
+  return result;
+}
+
+/// Accepts a connection without waiting, with close-on-exec; -1 and errno if there is none.
+static inline int approval_linux_accept_now(int listener) {
+  int caller = accept(listener, 0, 0);
+  if (caller >= 0) {
+    fcntl(caller, F_SETFD, FD_CLOEXEC);
+    fcntl(caller, F_SETFL, fcntl(caller, F_GETFL) | O_NONBLOCK);
+  }
+  return caller;
+}
+
+/// Makes the calls of a socket return without waiting.
+static inline void approval_linux_never_wait(int descriptor) {
+  fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+}
+
+/// A file in memory with these bytes, to be read as /proc/self/fd/NUMBER; -1 and errno on failure.
+static inline int approval_linux_file_in_memory(const char *name, const void *bytes, size_t count) {
+  extern int memfd_create(const char *, unsigned);
+  int descriptor = memfd_create(name, 1 /* MFD_CLOEXEC */);
+  if (descriptor < 0 || write(descriptor, bytes, count) == (ssize_t)count) return descriptor;
+  close(descriptor);
+  return -1;
 }

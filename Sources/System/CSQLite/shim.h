@@ -16,6 +16,24 @@ static inline int approval_sqlite3_sync_journal(sqlite3 *database) {
   if (code != SQLITE_OK || file == 0 || file->pMethods == 0) return code;
   return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
 }
+// Extends the journal or write-ahead log to `size` bytes with zeros and waits until they are durable. Does nothing if
+// it is not open, or longer. The caller must hold the database's write lock.
+static inline int approval_sqlite3_extend_journal(sqlite3 *database, sqlite3_int64 size) {
+  static const char zeros[4096];
+  sqlite3_file *file = 0;
+  sqlite3_int64 end = 0;
+  int code = sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file);
+  if (code != SQLITE_OK || file == 0 || file->pMethods == 0) return code;
+  code = file->pMethods->xFileSize(file, &end);
+  if (code != SQLITE_OK || end >= size) return code;
+  while (code == SQLITE_OK && end < size) {
+    sqlite3_int64 count = (sqlite3_int64)sizeof zeros - end % (sqlite3_int64)sizeof zeros;
+    if (count > size - end) count = size - end;
+    code = file->pMethods->xWrite(file, zeros, (int)count, end);
+    end += count;
+  }
+  return code == SQLITE_OK ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : code;
+}
 // Keeps the write-ahead log and its index when the last connection closes.
 static inline int approval_sqlite3_keep_log(sqlite3 *database) {
   int keep = 1;

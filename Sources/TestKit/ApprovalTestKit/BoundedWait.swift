@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import Glibc
 import Synchronization
+import Testing
 
 /// A suspended task that waits for an event, at most until a limit of real time, or until the task is canceled. At the
-/// limit the task continues, after a line on standard error that names the missing event. The test then fails at its
-/// next expectation and does not hang.
+/// limit the test fails with an issue that names the missing event, and the task continues, so that nothing hangs.
 final class BoundedWait: Sendable {
   private let continuation: Mutex<CheckedContinuation<Void, Never>?>
 
@@ -35,8 +34,7 @@ final class BoundedWait: Sendable {
           $0 = Task {
             try? await Task.sleep(for: limit)
             guard !Task.isCancelled, let late = wait.take() else { return }
-            var line = "not within \(limit): \(what())\n"
-            line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
+            Issue.record("not within \(limit): \(what())")
             late.resume()
           }
         }

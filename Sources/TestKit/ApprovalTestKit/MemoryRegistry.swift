@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
-import Secrets
+package import Secrets
 import Synchronization
 
 /// An in-memory enrollment registry and state store that simulates a power loss at a chosen write.
@@ -77,15 +77,16 @@ package final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
     try write(entry) { _ in }
   }
   package func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { [] }
-  package func dropKeys(of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry)
-    throws(StateStoreError)
-  {
+  package func dropKeys(
+    of account: AccountID, if enrollment: EnrollmentID?, keeping remainder: SecretBytes?, _ entry: AuditEntry
+  ) throws(StateStoreError) {
     try require(enrollment, of: account)
     try write(entry) { state in
       guard let kept = state.accounts[account] else { return }
       state.accounts[account] = AccountRecord(
         id: account, server: kept.server, profile: kept.profile, stage: .mustEnrollAgain, enrollment: kept.enrollment,
-        secrets: .init(copying: []))
+        secrets: remainder ?? .init(copying: []))
+      if remainder != nil { state.accounts[account]?.pin = kept.pin }
     }
   }
   package func wipe(account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry) throws(StateStoreError) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
+package import Secrets
 import Synchronization
 
 /// An in-memory state store with injected faults: a chosen write throws and changes nothing. It knows no accounts, so
@@ -92,9 +93,9 @@ package final class MemoryStateStore: StateStore {
 
   package func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] { state.withLock { $0.newest.intents } }
 
-  package func dropKeys(of account: AccountID, if enrollment: EnrollmentID?, _ entry: AuditEntry)
-    throws(StateStoreError)
-  {
+  package func dropKeys(
+    of account: AccountID, if enrollment: EnrollmentID?, keeping remainder: SecretBytes?, _ entry: AuditEntry
+  ) throws(StateStoreError) {
     try remove { state in
       state.droppedKeys.append(account)
       state.audit.append(entry)

@@ -16,10 +16,14 @@ package final class ScriptedServerClient: TokenServerClient {
     var denials: [UnopenedDenial] = []
     var pins: [PIN] = []
     var choices: [String?] = []
-    var codes: [EnteredDigits] = []
+    var revoked: [String] = []
+    var data: [AuthenticatorData] = []
     var code: PortalCode?
+    var info: AuthenticatorInfo?
     var challenge = Challenge.confirmation
     var texts: VerifiedTexts?
+    var readBack: EnteredDigits?
+    var typedBack: [EnteredDigits?] = []
     var hints: AsyncThrowingStream<Hint, any Error>.Continuation?
     var calls: [String: Int] = [:]
     var repeated: [[UInt8]] = []
@@ -54,8 +58,11 @@ package final class ScriptedServerClient: TokenServerClient {
   /// Every PIN that was used to seal an answer.
   package var pins: [PIN] { state.withLock { $0.pins } }
 
-  /// Every code of a custom authenticator that was used to seal an answer.
-  package var codes: [EnteredDigits] { state.withLock { $0.codes } }
+  /// The data of every custom authenticator that was used to seal an answer.
+  package var data: [AuthenticatorData] { state.withLock { $0.data } }
+
+  /// The authenticators whose registrations ended, with account and reason.
+  package var revoked: [String] { state.withLock { $0.revoked } }
 
   /// The choice in each sealed answer.
   package var choices: [String?] { state.withLock { $0.choices } }
@@ -63,8 +70,17 @@ package final class ScriptedServerClient: TokenServerClient {
   /// Sets the portal code that later verdicts contain.
   package func set(code: PortalCode?) { state.withLock { $0.code = code } }
 
+  /// Sets the result of the server's script that later verdicts contain.
+  package func set(info: AuthenticatorInfo?) { state.withLock { $0.info = info } }
+
   /// Sets the signed texts of requests that are opened later.
   package func set(texts: VerifiedTexts?) { state.withLock { $0.texts = texts } }
+
+  /// Sets the digits that users must type for requests that are opened later.
+  package func set(readBack: EnteredDigits?) { state.withLock { $0.readBack = readBack } }
+
+  /// The digits typed for each sealed answer because its request has some.
+  package var typedBack: [EnteredDigits?] { state.withLock { $0.typedBack } }
 
   /// Sets the challenge of later requests.
   package func set(challenge: Challenge) { state.withLock { $0.challenge = challenge } }
@@ -114,14 +130,16 @@ package final class ScriptedServerClient: TokenServerClient {
     return try pending.opened(
       VerifiedContents(
         transaction: pending.transaction, account: pending.account, type: "login",
-        texts: state.withLock { $0.texts }, challenge: state.withLock { $0.challenge }, answerContext: []))
+        texts: state.withLock { $0.texts }, challenge: state.withLock { $0.challenge },
+        readBack: state.withLock { $0.readBack }, answerContext: []))
   }
 
   package func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {
     state.withLock { state in
       if let pin = response.pin { state.pins.append(pin) }
-      if let code = response.code { state.codes.append(code) }
+      if let data = response.data { state.data.append(data) }
       state.choices.append(response.choice)
+      state.typedBack.append(response.readBack)
     }
     try await take("seal")
     let isResentAfterRestart = state.withLock { $0.resentAfterRestart }
@@ -133,7 +151,8 @@ package final class ScriptedServerClient: TokenServerClient {
     state.withLock { $0.delivered.append(response) }
     try await take("deliver")
     return try response.verdict(
-      response.decision == .accept ? .authenticated : .rejected, receipt: "receipt-1", code: state.withLock { $0.code })
+      response.decision == .accept ? .authenticated : .rejected, receipt: "receipt-1", code: state.withLock { $0.code },
+      info: state.withLock { $0.info })
   }
 
   package func deny(
@@ -156,6 +175,10 @@ package final class ScriptedServerClient: TokenServerClient {
     try await take("repeated")
     guard let status = state.withLock({ $0.status[intent.transaction] }) else { throw .requestNotFound }
     return status
+  }
+
+  package func revoke(_ authenticator: String, of account: AccountID, because why: String) {
+    state.withLock { $0.revoked.append("\(authenticator) of \(account): \(why)") }
   }
 
   package func requestDidEnd(_ transaction: TransactionID) { state.withLock { $0.calls["ended", default: 0] += 1 } }

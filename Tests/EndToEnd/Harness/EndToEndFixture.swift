@@ -42,9 +42,11 @@ struct EndToEndFixture: Sendable {
 ///   - board: the text of a board profile; nil for the profile `simulated` with its default times.
 ///   - proxy: a proxy between the token and the server.
 ///   - launcher: a command that runs the token's program.
+///   - makeToken: makes the token with this state and this board; nil for one with `launcher`.
 func withScene(
   types: String = "", board: String? = QuickBoard.withButton, behind proxy: DisconnectingProxy? = nil,
-  launcher: [String] = [], _ body: (EndToEndFixture) async throws -> Void
+  launcher: [String] = [], makeToken: ((_ state: String, _ board: String) -> TestToken)? = nil,
+  _ body: (EndToEndFixture) async throws -> Void
 ) async throws {
   let folder = try TemporaryDirectory()
   defer { folder.remove() }
@@ -52,7 +54,8 @@ func withScene(
   defer { server.end() }
   try await server.start()
   let profile = try board.map { try folder.write($0, to: "board.toml") }
-  let token = TestToken(state: folder.file("token"), board: profile ?? "simulated", launcher: launcher)
+  let (state, boardName) = (folder.file("token"), profile ?? "simulated")
+  let token = makeToken?(state, boardName) ?? TestToken(state: state, board: boardName, launcher: launcher)
   defer { token.end() }
   struct Enrolled: Decodable { let account: String }
   let enrolled = try await token.enroll(try await server.activation(for: "alice")).succeeded().decoded(Enrolled.self)

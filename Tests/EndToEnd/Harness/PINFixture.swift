@@ -32,11 +32,14 @@ extension EndToEndFixture {
 ///   - users: the users to enroll, each with the PIN in `EndToEndFixture.pins`. An account has its user's name.
 ///   - settings: PIN settings of the server's `[application]`.
 ///   - board: the text of a board profile.
+///   - isSplit: as for `TestToken`.
+///   - launcher: a command that runs the token's program.
 ///   - configuration: makes the text of the token's configuration file.
 func withPINScene(
   users: [String] = ["alice"], settings: String = "max_pin_attempts = 3", types: String = "",
   board: String = QuickBoard.withKeypad, behind proxy: DisconnectingProxy? = nil,
-  configuration: (TestServer) -> String? = { _ in nil }, _ body: (EndToEndFixture) async throws -> Void
+  isSplit: Bool = TestToken.areSplit, launcher: [String] = [], configuration: (TestServer) -> String? = { _ in nil },
+  _ body: (EndToEndFixture) async throws -> Void
 ) async throws {
   let folder = try TemporaryDirectory()
   defer { folder.remove() }
@@ -44,8 +47,8 @@ func withPINScene(
   defer { server.end() }
   try await server.start()
   let token = TestToken(
-    state: folder.file("token"), board: try folder.write(board, to: "board.toml"),
-    config: try configuration(server).map { try folder.write($0, to: "token.toml") })
+    state: folder.file("token"), board: try folder.write(board, to: "board.toml"), launcher: launcher,
+    config: try configuration(server).map { try folder.write($0, to: "token.toml") }, isSplit: isSplit)
   defer { token.end() }
   try await token.start()
   for user in users {

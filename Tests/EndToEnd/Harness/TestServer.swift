@@ -111,6 +111,8 @@ final class TestServer: Sendable {
       let pin: String
       /// Wrong PIN attempts since the last correct PIN; nil without a PIN.
       let pinFailures: Int?
+      /// The registered ones other than the PIN; nil from an earlier server.
+      let authenticators: [String]?
     }
 
     let deviceId: String

@@ -20,6 +20,8 @@ extension TestBroker {
 final class Consumer: Sendable {
   struct Seen: Sendable, Equatable {
     var messages: [String] = []
+    /// The topics of the messages.
+    var topics: [String] = []
     var reports: [Subscriber.Report] = []
     var pauses: [Duration] = []
   }
@@ -31,23 +33,26 @@ final class Consumer: Sendable {
   ///   - sleep: waits before the next connection; short by default.
   ///   - takes: whether a message is stored and so acknowledged.
   init(
-    of broker: Broker, topic: String = "mailbox/1", clientID: String = "token1", presence: String? = nil,
+    of broker: Broker, topics: Set<String> = ["mailbox/1"], clientID: String = "token1", presence: String? = nil,
     random: @escaping @Sendable () -> Double = { 0 },
     sleep: @escaping @Sendable (Duration) async throws -> Void = { _ in try await Task.sleep(for: .milliseconds(50)) },
     takes: @escaping @Sendable (String) async -> Bool = { _ in true }
   ) {
     let seen = seen
     let mailbox = Subscriber(
-      at: broker, topic: topic, clientID: clientID, presence: presence, random: random,
+      at: broker, topics: topics, clientID: clientID, presence: presence, random: random,
       report: { report in seen.change { $0.reports.append(report) } },
       sleep: { pause in
         seen.change { $0.pauses.append(pause) }
         try await sleep(pause)
       })
     task = Task {
-      try await mailbox.run { message in
+      try await mailbox.run { message, topic in
         let text = String(decoding: message, as: UTF8.self)
-        seen.change { $0.messages.append(text) }
+        seen.change { seen in
+          seen.messages.append(text)
+          seen.topics.append(topic)
+        }
         return await takes(text)
       }
     }
@@ -55,9 +60,11 @@ final class Consumer: Sendable {
 
   deinit { task.cancel() }
 
-  /// Waits until the connection has been established `count` times.
-  func isConnected(_ count: Int = 1) async throws {
-    try await sees("connection \(count)") { $0.reports.count { $0 == .connected } >= count }
+  /// Waits until the topic has been subscribed to `count` times.
+  func isConnected(_ count: Int = 1, to topic: String = "mailbox/1") async throws {
+    try await sees("connection \(count) to \(topic)") {
+      $0.reports.count { $0 == .connected(topic: topic) } >= count
+    }
   }
 
   func got(_ messages: [String]) async throws {

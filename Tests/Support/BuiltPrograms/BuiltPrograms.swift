@@ -24,3 +24,15 @@ package enum BuiltProgram {
     return own.split(separator: "/").dropLast()
   }()
 }
+
+/// Waits until the descriptor can be read without blocking, also if it is at its end.
+/// - Returns: false after `limit`.
+package func isReadable(_ descriptor: Int32, within limit: Duration) -> Bool {
+  let deadline = ContinuousClock.now + limit
+  var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+  while true {
+    let left = max(.zero, deadline - .now)
+    let count = poll(&wanted, 1, Int32(clamping: left.components.seconds * 1000 + 1))
+    if count >= 0 || errno != EINTR { return count > 0 }
+  }
+}

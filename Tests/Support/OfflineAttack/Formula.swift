@@ -21,7 +21,7 @@ enum Formula {
   static func token(in blob: WrappedBlob, pin: [UInt8], binding: [UInt8]) -> [UInt8] {
     var token = key(
       pin: pin, salt: blob.salt, logCost: blob.logCost, blockSize: blob.blockSize,
-      parallelization: blob.parallelization, binding: binding, purpose: "approval-token/pin-wrapped-token/v1")
+      parallelization: blob.parallelization, binding: binding, purpose: blob.purpose)
     for index in token.indices { token[index] ^= blob.wrapped[index] }
     return token
   }

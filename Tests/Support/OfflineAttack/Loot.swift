@@ -8,6 +8,8 @@ package struct Loot: Sendable {
   package private(set) var opened: Set<[UInt8]> = []
   /// Everything that was written, in raw form: pages, journals, audit entries.
   package private(set) var written: Set<[UInt8]> = []
+  /// The encrypted tokens of fingerprints, 32 bytes, and the names of their keys. Their PIN is that of a wrapped token.
+  package private(set) var companions: [(name: String, wrapped: [UInt8])] = []
   /// Client and profile IDs that a knowledge key may belong to.
   package var identities: [String]
 
@@ -18,10 +20,12 @@ package struct Loot: Sendable {
   }
 
   package mutating func add(opened secret: [UInt8]) { opened.insert(secret) }
+  package mutating func add(companion name: String, _ wrapped: [UInt8]) { companions.append((name, wrapped)) }
   package mutating func add(written bytes: [UInt8]) { written.insert(bytes) }
 
-  /// Everything that looks like a wrapped token, at any offset of the decrypted data. Random bytes can look like a
-  /// token with parameters that would take days: one offset in a million, without the limit.
+  /// Everything that looks like a wrapped token, at any offset of the decrypted data, and the tokens of fingerprints
+  /// with the key derivation of each of them. Random bytes can look like a token with parameters that would take days:
+  /// one offset in a million, without the limit.
   /// - Parameter largestWork: the limit of N·r·p; candidates above it are skipped.
   func blobs(largestWork: Int = 64) -> [WrappedBlob] {
     var found: Set<WrappedBlob> = []
@@ -33,6 +37,9 @@ package struct Loot: Sendable {
         found.insert(blob)
       }
     }
+    for (name, wrapped) in companions {
+      for blob in found where blob.purpose == WrappedBlob.purpose { found.insert(blob.companion(name, wrapped)) }
+    }
     return found.sorted { $0.wrapped.lexicographicallyPrecedes($1.wrapped) }
   }
 }
@@ -43,7 +50,18 @@ struct WrappedBlob: Hashable, Sendable {
 
   let logCost, blockSize, parallelization: UInt8
   let salt: [UInt8]
-  let wrapped: [UInt8]
+  private(set) var wrapped: [UInt8]
+  /// Of the key that encrypts the token.
+  private(set) var purpose = Self.purpose
+
+  static let purpose = "approval-token/pin-wrapped-token/v1"
+
+  /// Another token that is encrypted with a key of the same PIN.
+  func companion(_ name: String, _ wrapped: [UInt8]) -> WrappedBlob {
+    var companion = self
+    (companion.purpose, companion.wrapped) = ("approval-token/pin-wrapped-companion/v1/" + name, wrapped)
+    return companion
+  }
 
   /// N·r·p: the cost of a guess.
   var work: Int { Int(blockSize) * Int(parallelization) << Int(logCost) }

@@ -28,8 +28,8 @@ package final class OpenSSLProgram {
   /// - Returns: what it wrote to standard output; nil when it failed.
   package func output(of arguments: String) throws -> String? {
     let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = ["openssl"] + arguments.split(separator: " ").map(String.init)
+    process.executableURL = URL(filePath: "/usr/bin/timeout")
+    process.arguments = ["120", "openssl"] + arguments.split(separator: " ").map(String.init)
     process.currentDirectoryURL = directory
     let output = Pipe()
     process.standardOutput = output

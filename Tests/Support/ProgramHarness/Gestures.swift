@@ -43,7 +43,15 @@ extension TestToken {
   private struct Done: Decodable { let done: Bool }
 
   /// Sends the request of a gesture, and returns at the end of the gesture.
-  func act(_ request: ControlCall.Request) async throws { _ = try await call(request).answer(Done.self) }
+  /// - Throws: an error that says whether the service still runs, with the end of its log.
+  func act(_ request: ControlCall.Request) async throws {
+    do { _ = try await call(request).answer(Done.self) } catch {
+      let service = try running
+      let tail = service.errors.lines.suffix(6).map { "\n    \($0)" }.joined()
+      let state = service.isRunning ? "runs" : "has ended"
+      throw OutputTimeoutError(description: "\(error)\nThe service \(state). The end of its log:\(tail)")
+    }
+  }
 
   package func perform(_ gesture: UserGesture) async throws { try await self.act(gesture.request) }
 

@@ -108,7 +108,11 @@ package final class TestBroker: Sendable {
     let file = directory.file("roles.json")
     try await run("mosquitto_ctrl", ["dynsec", "init", file, Self.user, Self.password]).succeeded()
     let roles = try String(contentsOfFile: file, encoding: .utf8)
-    _ = try directory.write(roles.replacingOccurrences(of: "\"#\"", with: "\"\(topic)\""), to: "roles.json")
+    let restricted =
+      roles
+      .replacingOccurrences(of: "\"#\"", with: "\"\(topic)\"")
+      .replacing(/"publishClientSend":\s*false/, with: "\"publishClientSend\": true")
+    _ = try directory.write(restricted, to: "roles.json")
     let plugin = try await run("sh", ["-c", "ls /usr/lib/*/mosquitto_dynamic_security.so"]).succeeded().output
     return "plugin \(plugin)\nplugin_opt_config_file \(file)"
   }

@@ -10,15 +10,29 @@ package final class TestToken: Sendable {
   private let launcher: [String]
   private let config: String?
   private let process = Mutex<ChildProcess?>(nil)
+  /// The socket of its network process; nil if it has none.
+  private let relay: String?
+  private let networkProcess = Mutex<ChildProcess?>(nil)
+
+  /// Whether tokens that say nothing else have two processes: `TOKEN_PROCESSES=2`.
+  package static let areSplit = ProcessInfo.processInfo.environment["TOKEN_PROCESSES"] == "2"
+
+  /// A command that runs the programs of all tokens, in words: `TOKEN_LAUNCHER`.
+  private static let commonLauncher =
+    ProcessInfo.processInfo.environment["TOKEN_LAUNCHER"]?.split(separator: " ").map(String.init) ?? []
 
   /// - Parameters:
   ///   - board: the name of a profile, or a profile file.
   ///   - launcher: a command that runs the token's program, for example under another clock.
   ///   - config: a configuration file.
-  package init(state: String, board: String, launcher: [String] = [], config: String? = nil) {
+  ///   - isSplit: whether the service is two processes, `device` and `network`.
+  package init(
+    state: String, board: String, launcher: [String] = [], config: String? = nil, isSplit: Bool = areSplit
+  ) {
+    relay = isSplit ? state + ".relay" : nil
     self.state = state
     self.board = board
-    self.launcher = launcher
+    self.launcher = Self.commonLauncher + launcher
     self.config = config
   }
 
@@ -34,6 +48,7 @@ package final class TestToken: Sendable {
 
   /// Starts one command, which may need input at the panel.
   package func begin(_ words: String...) throws -> ChildProcess { try launch(words) }
+  package func begin(_ words: [String]) throws -> ChildProcess { try launch(words) }
 
   private func launch(_ words: [String], input: String = "") throws -> ChildProcess {
     var (words, input) = (words, input)
@@ -50,13 +65,48 @@ package final class TestToken: Sendable {
     try ControlCall(request, at: state + "/control.sock")
   }
 
+  /// Connections that follow the panel, as displays do. Fewer if the service does not accept all.
+  package func watches(_ count: Int) -> [ControlCall] {
+    (0..<count).compactMap { _ in try? call(.init(request: "watch")) }
+  }
+
   // MARK: The process
 
-  /// Starts `serve` and waits until it is ready.
+  /// Starts the service and waits until it is ready.
   package func start() async throws {
-    let child = try launch(["serve", "--board", board] + (config.map { ["--config", $0] } ?? []))
+    if networkProcess.withLock({ $0?.isRunning != true }) { try await startNetwork() }
+    try await startDevice()
+  }
+
+  /// Starts the process that has the panel and the keys: the only one, unless the service is split.
+  /// - Parameter path: the socket of another program in place of the network process.
+  package func startDevice(at path: String? = nil) async throws {
+    let command = (path ?? relay).map { ["device", "--relay", $0] } ?? ["serve"]
+    let child = try launch(command + ["--board", board] + (config.map { ["--config", $0] } ?? []))
     process.withLock { $0 = child }
     try await child.output.line(with: "ready")
+  }
+
+  /// Starts the network process of a split service.
+  package func startNetwork() async throws {
+    guard let relay else { return }
+    let line = launcher + [Program.token, "network", "--relay", relay]
+    let child = try ChildProcess(line[0], Array(line.dropFirst()))
+    networkProcess.withLock { $0 = child }
+    try await child.output.line(with: "ready")
+  }
+
+  /// The socket of the network process of a split service.
+  package var relayPath: String { relay ?? "" }
+
+  /// The network process of a split service.
+  package var network: ChildProcess {
+    get throws {
+      guard let child = networkProcess.withLock({ $0 }) else {
+        throw OutputTimeoutError(description: "a running network process")
+      }
+      return child
+    }
   }
 
   package func startConnected() async throws {
@@ -83,7 +133,10 @@ package final class TestToken: Sendable {
     try await running.exit()
   }
 
-  package func end() { process.withLock { $0?.send(SIGKILL) } }
+  package func end() {
+    process.withLock { $0?.send(SIGKILL) }
+    networkProcess.withLock { $0?.send(SIGKILL) }
+  }
 
   // MARK: State and log
 
@@ -135,9 +188,7 @@ package final class TestToken: Sendable {
   }
 
   /// The last outcome of the transaction in the audit chain.
-  package func ending(of transaction: String) async throws -> String? {
-    try await audit(of: transaction).last { ["settled", "unconfirmed"].contains($0.kind) }?.detail
-  }
+  package func ending(of transaction: String) async throws -> String? { try await audit(of: transaction).ending }
 
   package struct Account: Decodable, Sendable, Equatable {
     package let account: String
@@ -216,4 +267,9 @@ package final class TestToken: Sendable {
     struct Verification: Decodable { let intact: Bool }
     return try await command("log", "--verify", "--json").decoded(Verification.self).intact
   }
+}
+
+extension [TestToken.AuditLine] {
+  /// The last outcome in these lines.
+  package var ending: String? { last { ["settled", "unconfirmed"].contains($0.kind) }?.detail }
 }

@@ -53,7 +53,8 @@ package final class Transcript: Sendable {
     }
     if let line = found ?? nil { return line }
     let tail = lines.suffix(12).map { "\n    \($0)" }.joined()
-    throw OutputTimeoutError(description: "a line with \(parts) on \(name) within \(limit). Its last lines:\(tail)")
+    let time = text.value.hasEnded ? "before its end" : "within \(limit)"
+    throw OutputTimeoutError(description: "a line with \(parts) on \(name) \(time). Its last lines:\(tail)")
   }
 
   /// The first line from `mark` on that satisfies `isWanted`; nil if the stream ends.

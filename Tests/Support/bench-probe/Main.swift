@@ -5,6 +5,8 @@ import Glibc
 /// A program that lights the bench's red LED, says so, and then waits to be killed: what a crash leaves behind.
 @main struct BenchProbe {
   static func main() {
+    // A test that fails does not kill it.
+    alarm(60)
     let bank = LineBank(
       chip: ["bench-panel"], inputs: [InputLine(offset: 0, bias: .pullUp, isActiveLow: true)],
       outputs: [OutputLine(offset: 2)]

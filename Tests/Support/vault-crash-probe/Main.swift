@@ -13,6 +13,8 @@ import VaultModel
 enum Probe {
   static func main() throws {
     let arguments = CommandLine.arguments
+    // A test waits for reports, or for the end of this process, without a time limit of its own.
+    alarm(240)
     let secret = try DeviceSecret.load(stateDirectory: arguments[1], credentialsDirectory: nil)
     let vault = try Vault.open(directory: arguments[1], deviceSecret: secret)
     switch arguments[2] {

@@ -24,6 +24,11 @@ struct FileServer: Sendable {
     try JSONDecoder().decode(Contents.self, from: try Data(contentsOf: URL(fileURLWithPath: path)))
   }
 
+  /// From now on the server is not reachable.
+  func damage() throws {
+    try Self.lock.withLock { _ in try Data("x".utf8).write(to: URL(fileURLWithPath: path), options: .atomic) }
+  }
+
   /// Changes the contents: no other change happens at the same time.
   func change(_ body: (inout Contents) throws -> Void) throws {
     try Self.lock.withLock { _ in

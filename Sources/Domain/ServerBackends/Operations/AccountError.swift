@@ -22,6 +22,8 @@ package enum AccountError: ReportedError, Equatable {
   case originOfTokenServer(String, AccountID)
   /// The allow-list is full.
   case tooManyOrigins(AccountID)
+  /// The account is not one that its PIN can enroll again; with the reason.
+  case notEnrollable(AccountID, why: String)
   /// The board has no keypad.
   case noKeypad(AccountID)
   /// Another command changed the PIN since the present one was typed.
@@ -34,7 +36,7 @@ package enum AccountError: ReportedError, Equatable {
     case .unknown, .unknownAmong, .notActive, .invalidName, .nameOne, .withoutOneTimePasswords, .noOneTimePasswords,
       .notLockable, .withoutSessions, .tooManyOrigins, .noKeypad:
       .usage
-    case .unusable, .originOfTokenServer: .refused
+    case .unusable, .originOfTokenServer, .notEnrollable: .refused
     case .pinChangedMeanwhile, .pinUnconfirmed: .unavailable
     }
   }
@@ -59,6 +61,8 @@ package enum AccountError: ReportedError, Equatable {
       "\(origin) is the token server of \(account), which is not a resource server"
     case .tooManyOrigins(let account):
       "\(account) may call \(AccountRecord.mostOrigins) origins already; remove one with `allow --remove`"
+    case .notEnrollable(let account, let why):
+      "account \(account) cannot be enrolled again with its PIN: \(why); enroll it with a new code"
     case .noKeypad(let account): "account \(account) has no PIN; a PIN requires a keypad, and this board has none"
     case .pinChangedMeanwhile: "another command changed the PIN meanwhile; this change was discarded"
     case .pinUnconfirmed(let why):

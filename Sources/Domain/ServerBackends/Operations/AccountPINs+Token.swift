@@ -12,8 +12,8 @@ extension AccountPINs {
     of account: AccountID, length: Int, on panel: any Panel, _ progress: Progress
   ) async throws {
     let dialog = PanelDialog(panel, in: environment)
-    progress("type the present PIN of \(account) on the keypad, then Enter")
-    let present = try await unlock(account, length: length, on: panel).pin
+    progress("type the current PIN of \(account) on the keypad, then Enter")
+    let present = try await unlock(account, for: .pinChange, length: length, on: panel, progress).pin
     progress(Self.askForNewPIN(length))
     let chosen = try await dialog.newPIN(keeping: BackendSettings.pinPolicy(digits: length))
     guard
@@ -41,10 +41,13 @@ extension AccountPINs {
   /// - Returns: the PIN, and what is encrypted with a key derived from it.
   /// - Throws: `PanelDialog.EntryError`, `StateStoreError`, `TokenServerError.pinsUsedUp`.
   package func unlock(
-    _ account: AccountID, length: Int, on panel: any Panel
+    _ account: AccountID, for purpose: AuthenticationStep.Purpose, length: Int, on panel: any Panel,
+    _ progress: Progress
   ) async throws -> (pin: PIN, keys: SecretBytes) {
     let dialog = PanelDialog(panel, in: environment)
+    var failure: AuthenticationStep.Failure?
     while true {
+      reportPINChallenge(of: account, for: purpose, try store.failureCounts(of: account, in: environment), failure)
       let pin = try await dialog.currentPIN(length: length)
       await dialog.show(.talkingToServer)
       switch try await verify(pin, of: account) {
@@ -53,8 +56,11 @@ extension AccountPINs {
         return (pin, keys)
       case .wrong(let counts, _):
         users.note(counts, of: account)
+        failure = .init(.pinIncorrect(counts))
+        progress(Self.askAgain(after: counts))
         await dialog.show(.pinWrong(remaining: counts.remaining))
       case .wiped:
+        report(.mustEnroll(.init(.pinsUsedUp)), account)
         await showLoss(of: account, by: .pinsUsedUp, on: panel)
         users.reload()
         throw TokenServerError.pinsUsedUp

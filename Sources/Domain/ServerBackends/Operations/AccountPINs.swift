@@ -9,6 +9,8 @@ package protocol UserState: Sendable {
 
   /// The counts that a PIN verifier has reported.
   func note(_ counts: FailureCounts, of account: AccountID)
+  /// The counts that a PIN verifier has reported last; nil for none.
+  func failureCounts(of account: AccountID) -> FailureCounts?
   /// The PIN was right: no wrong attempt counts any more.
   func noteRightPIN(of account: AccountID)
   /// The account was removed because of wrong PINs, or revoked while it was used.
@@ -37,6 +39,8 @@ package struct AccountPINs: Sendable {
   var store: any BackendStore { context.store }
   var environment: TokenEnvironment { context.environment }
 
+  static func askAgain(after counts: FailureCounts) -> String { "wrong PIN, \(counts): type it again, then Enter" }
+
   static func askForNewPIN(_ digits: Int) -> String {
     "choose a PIN of \(digits) digits: type it on the keypad, press Enter, then repeat"
   }
@@ -45,6 +49,33 @@ package struct AccountPINs: Sendable {
   func showLoss(of account: AccountID, by fault: TokenServerError, on panel: any Panel) async {
     if fault.effect == .wipeAccount { users.noteLoss(of: account) }
     await panel.show(.mustEnroll)
+  }
+
+  /// Ends the session here.
+  package func endSession(of account: AccountID, because why: String = "") throws(StateStoreError) {
+    users.set(nil)
+    try record(.loggedOut, account, why)
+  }
+
+  /// Ends a session that the server no longer knows.
+  func endLostSession(of account: AccountID) throws(StateStoreError) {
+    try endSession(of: account, because: "the token server no longer knows the session")
+    report(.loggedOut(isServerNotified: true), account)
+  }
+
+  /// Reports a step to programs that follow the token.
+  package func report(_ event: AuthenticationStep.Event, _ account: AccountID, authenticator: String? = nil) {
+    environment.report(.step(AuthenticationStep(event, of: account, authenticator: authenticator)))
+  }
+
+  /// - Parameter failure: why the previous entry did not count.
+  func reportPINChallenge(
+    of account: AccountID, for purpose: AuthenticationStep.Purpose, _ counts: FailureCounts?,
+    _ failure: AuthenticationStep.Failure?
+  ) {
+    report(
+      .challenged(purpose, ChallengeSummary(.pin, counts: counts), after: failure), account,
+      authenticator: Authenticator.pinIdentifier)
   }
 
   package func record(

@@ -48,7 +48,7 @@ package enum AuthenticatorError: ReportedError, Equatable {
       "\(id) is not registered: `approval-token authenticator register \(account) \(id)`"
     case .alreadyRegistered(let id, let account): "\(id) is registered for \(account) already"
     case .notUsable(let id):
-      "this token cannot use \(id): it has no reader for it, and it is not in keypad_codes of the configuration"
+      "this token cannot use \(id) now: its reader or program is not there, or the configuration does not have it"
     case .notUsableNow(let id): "this token cannot use \(id) now; log in with `--authenticator pin`"
     case .preferredNotListed(let account):
       "the token server does not list the preferred authenticator of \(account) now; log in with `--authenticator pin`"

@@ -4,6 +4,7 @@ import ControlProtocol
 
 struct Allow: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "allow",
     abstract: "Let an account call a resource server, confirmed by a very long hold of the button.",
     discussion: """
       `approval-token call` sends the access token of the logged-in user only to origins on this list. Make sure that you \

@@ -5,6 +5,7 @@ import DisplayText
 
 struct Authenticators: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "authenticators",
     abstract: "List the authenticators of an account: the PIN, and others that its token server offers.",
     discussion: """
       Lists those that are registered, and those that could be registered now, because the token server offers them and \
@@ -59,7 +60,7 @@ struct AuthenticatorCommand: ParsableCommand {
 
   struct Register: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Register an authenticator, confirmed by a hold of the button.",
+      commandName: "register", abstract: "Register an authenticator, confirmed by a hold of the button.",
       discussion: """
         Asks for the PIN if the account is not logged in, then for a hold of the button, then for the code of the \
         authenticator, which the token server checks. Make sure that you started this command yourself.
@@ -76,7 +77,7 @@ struct AuthenticatorCommand: ParsableCommand {
 
   struct Deregister: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Deregister an authenticator other than the PIN.",
+      commandName: "deregister", abstract: "Deregister an authenticator other than the PIN.",
       discussion: """
         Asks for the PIN if the account is not logged in. If it was the preferred one, the PIN is preferred from then \
         on.
@@ -96,7 +97,7 @@ struct AuthenticatorCommand: ParsableCommand {
 
   struct Prefer: ParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Use a registered authenticator for logins that name none.")
+      commandName: "prefer", abstract: "Use a registered authenticator for logins that name none.")
 
     @OptionGroup var subject: Subject
 

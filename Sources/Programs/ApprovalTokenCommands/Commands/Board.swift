@@ -11,7 +11,8 @@ package struct BoardCommand: ParsableCommand {
   package init() {}
 
   package struct List: DaemonCommand {
-    package static let configuration = CommandConfiguration(abstract: "List the board profiles that can be found.")
+    package static let configuration = CommandConfiguration(
+      commandName: "list", abstract: "List the board profiles that can be found.")
 
     @OptionGroup package var json: JSONOption
 
@@ -19,7 +20,7 @@ package struct BoardCommand: ParsableCommand {
   }
 
   package struct Legend: ParsableCommand {
-    package static let configuration = CommandConfiguration(abstract: "Explain the LED.")
+    package static let configuration = CommandConfiguration(commandName: "legend", abstract: "Explain the LED.")
 
     private struct Row: Encodable {
       var meaning: String
@@ -43,7 +44,7 @@ package struct BoardCommand: ParsableCommand {
 extension BoardCommand {
   package struct Check: DaemonCommand {
     package static let configuration = CommandConfiguration(
-      abstract: "Check a board's profile, open its lines and keypad, and light each LED in turn.",
+      commandName: "check", abstract: "Check a board's profile, open its lines and keypad, and light each LED in turn.",
       discussion: """
         Stop the service first: only one process can use the lines and the keypad. Do not press the button meanwhile, \
         and watch the LED: switching a line does not prove that an LED is wired to it. The keypad is returned to the \
@@ -63,6 +64,7 @@ extension BoardCommand {
 
   package struct Probe: DaemonCommand {
     package static let configuration = CommandConfiguration(
+      commandName: "probe",
       abstract: "List this machine's GPIO chips, their lines and its keypads, and propose a profile.",
       discussion: """
         Opens no line and no keypad. Software cannot detect which line a button is wired to: check the proposal before \

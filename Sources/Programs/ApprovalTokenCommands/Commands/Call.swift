@@ -7,7 +7,7 @@ import JSONValues
 
 struct Call: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Call a resource server as the logged-in user.",
+    commandName: "call", abstract: "Call a resource server as the logged-in user.",
     discussion: """
       The running service adds the access token of the session (see `login`) and a proof with the device's key (DPoP, \
       RFC 9449), which it gives to no other program. It calls only origins on the account's allow-list (see `allow`), \

@@ -3,7 +3,7 @@ package import ArgumentParser
 
 package struct Doctor: DaemonCommand {
   package static let configuration = CommandConfiguration(
-    abstract: "Check state, secrets, clock, memory and servers for problems.",
+    commandName: "doctor", abstract: "Check state, secrets, clock, memory and servers for problems.",
     discussion: "Exit code 1 if a finding needs action.")
 
   @Option(help: "PEM file with additional certificate authorities, for servers without a pin.", completion: .file())

@@ -7,14 +7,15 @@ import Secrets
 
 package struct Enroll: DaemonCommand {
   package static let configuration = CommandConfiguration(
-    abstract: "Enroll an account with the URI from the portal or the administrator.",
+    commandName: "enroll", abstract: "Enroll an account with the URI from the portal or the administrator.",
     discussion: """
       The URI is approvaltoken://activate?server=…; or, for a push token of privacyIDEA or eduMFA, the content of the \
       QR code, otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/…; or, for a push mechanism of PingAM, \
       pushauth://push/… or mfauth://…; or, for one-time passwords only, otpauth://totp/… or otpauth://hotp/…. Give it \
       in a file, or "-" to read it from standard input; approvaltoken:, pia: and edumfa-push: also as the argument, \
-      which leaves the one-time code in the shell's history. After a power loss or an outage, run the same command \
-      again: it resumes.
+      which leaves the one-time code in the shell's history. Or give the address of the reference token server with \
+      --server, and type the activation code on the token's keypad. After a power loss or an outage, run the same \
+      command again: it resumes.
       """, aliases: ["enrol"])
 
   @Argument(help: ArgumentHelp("Enrollment URI, or - for standard input.", valueName: "uri"))
@@ -22,6 +23,12 @@ package struct Enroll: DaemonCommand {
 
   @Option(help: "File with the enrollment URI.", completion: .file())
   package var file: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Instead of a URI: address of the reference token server. Its activation code is typed on the keypad.",
+      valueName: "https://host"))
+  package var server: String?
 
   @Option(
     help: """
@@ -37,7 +44,7 @@ package struct Enroll: DaemonCommand {
   @Option(
     name: .customLong("pin"),
     help: ArgumentHelp(
-      "For push tokens and PingAM: SHA-256 of the public key in the server's certificate, in Base64. May be repeated.",
+      "For push tokens, PingAM and --server: SHA-256 of the public key in the server's certificate, in Base64. May be repeated.",
       valueName: "hash"))
   package var pins: [String] = []
 
@@ -74,7 +81,9 @@ package struct Enroll: DaemonCommand {
 
   package func validate() throws {
     if let name, !isAccountName(name) { throw ValidationError("--name takes 1 to 64 bytes without blanks") }
-    guard (uri == nil) != (file == nil) else { throw ValidationError("give a URI, or --file, or - to read one") }
+    guard [uri, file, server].count(where: { $0 != nil }) == 1 else {
+      throw ValidationError("give a URI, or --file, or - to read one, or --server")
+    }
     if let uri, KindsOfServers.rules?.carriesLastingSecret(uri) == true {
       throw ValidationError(
         """
@@ -122,6 +131,7 @@ package struct Enroll: DaemonCommand {
 
   package func options(_ uri: String) -> EnrollmentOptions {
     var options = EnrollmentOptions(uri: uri)
+    options.server = server
     options.name = name
     options.authorities = authorities.map(absolute)
     options.pins = pins
@@ -132,8 +142,9 @@ package struct Enroll: DaemonCommand {
     return options
   }
 
-  /// The first line of the input.
+  /// The first line of the input; empty with `--server`.
   package func readURI() throws -> String {
+    if server != nil { return "" }
     let text = try read()
     guard text.contains(where: { !$0.isWhitespace }) else {
       let place = file.map { "the first line of \($0)" } ?? (uri == "-" ? "standard input" : "the command line")

@@ -4,7 +4,7 @@ import MobileAuth
 
 package struct History: DaemonCommand {
   package static let configuration = CommandConfiguration(
-    abstract: "List the received push messages of PingAM and their outcomes, newest first.",
+    commandName: "history", abstract: "List the received push messages of PingAM and their outcomes, newest first.",
     discussion: """
       Only messages of PingAM are stored: the last \(PushMessageLimits.perAccount) of each account, \(PushMessageLimits.total) in \
       total; `log` shows the requests of all token servers. States: pending, approved, denied, expired, failed (ended \

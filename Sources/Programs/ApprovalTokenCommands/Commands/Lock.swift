@@ -3,7 +3,7 @@ package import ArgumentParser
 
 package struct Lock: DaemonCommand {
   package static let configuration = CommandConfiguration(
-    abstract: "Lock an account at this token until it is unlocked.",
+    commandName: "lock", abstract: "Lock an account at this token until it is unlocked.",
     discussion: """
       While locked, requests are neither approved nor denied, no one-time password is shown, and name and mailbox \
       cannot be changed. Push messages are still received and stored; their requests are shown after the account is \
@@ -25,7 +25,7 @@ package struct Lock: DaemonCommand {
 
 package struct Unlock: DaemonCommand {
   package static let configuration = CommandConfiguration(
-    abstract: "Unlock an account that was locked with `lock`.",
+    commandName: "unlock", abstract: "Unlock an account that was locked with `lock`.",
     discussion: """
       A policy of AM that does not hold on this device keeps the account locked: it is unlocked automatically when the \
       policy holds.

@@ -3,7 +3,7 @@ package import ArgumentParser
 
 package struct Log: DaemonCommand {
   package static let configuration = CommandConfiguration(
-    abstract: "Show the audit chain: every request and how it ended.",
+    commandName: "log", abstract: "Show the audit chain: every request and how it ended.",
     discussion: """
       Every line has a MAC over the line before it, made with a key of this device, so that a changed, added or \
       missing line is detected. --verify checks the whole chain and names the first broken link.

@@ -5,7 +5,7 @@ import Glibc
 
 struct Push: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Deliver a push message of PingAM to the running service.",
+    commandName: "push", abstract: "Deliver a push message of PingAM to the running service.",
     discussion: """
       Reads one message from standard input or a file: {"messageId": …, "message": …}, the payload for a Firebase app, \
       Apple's payload, or what AM sends to Amazon SNS; at most 16 KiB. Exit code 0: the message is stored durably and \

@@ -3,7 +3,7 @@ package import ArgumentParser
 
 package struct Remove: DaemonCommand {
   package static let configuration = CommandConfiguration(
-    abstract: "Remove one account from this token, and notify its server.",
+    commandName: "remove", abstract: "Remove one account from this token, and notify its server.",
     discussion: """
       The account's keys are destroyed here even if the server cannot be notified; in that case the command says so \
       and the portal still lists the device. Other accounts are not changed.

@@ -4,7 +4,7 @@ import MobileAuth
 
 package struct Rename: DaemonCommand {
   package static let configuration = CommandConfiguration(
-    abstract: "Rename an account on this token.",
+    commandName: "rename", abstract: "Rename an account on this token.",
     discussion: "The server is not notified, and old lines of the log keep the old name.")
 
   @Argument(help: "Account, as `approval-token accounts` lists it.")

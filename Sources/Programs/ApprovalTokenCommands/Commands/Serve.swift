@@ -3,7 +3,7 @@ package import ArgumentParser
 
 package struct Serve: DaemonCommand {
   package static let configuration = CommandConfiguration(
-    abstract: "Run the token: receive requests, show them on the LED, send the answers.",
+    commandName: "serve", abstract: "Run the token: receive requests, show them on the LED, send the answers.",
     discussion:
       "Prints \"ready\" on standard output when it accepts commands, and one line per event on standard error.")
 

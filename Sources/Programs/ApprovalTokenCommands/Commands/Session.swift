@@ -50,6 +50,7 @@ struct PINCommand: ParsableCommand {
 
   struct Change: ParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "change",
       abstract: "Change the PIN: the present one, then the new one twice, all typed on the token.",
       discussion: """
         Logs in if necessary. After a power loss or an outage during the change, the token server knows which of the \
@@ -73,6 +74,7 @@ struct PINCommand: ParsableCommand {
 
 struct Forget: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "forget",
     abstract: "Remove an account whose PIN is forgotten, confirmed by a very long hold of the button.",
     discussion: """
       A forgotten PIN cannot be recovered, and each wrong PIN uses up an attempt. This removes the account here and at \

@@ -4,7 +4,7 @@ import ControlProtocol
 
 struct Show: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Show a pending request on the panel next.",
+    commandName: "show", abstract: "Show a pending request on the panel next.",
     discussion: """
       The panel changes when the token server has delivered the request and the user does not touch the button or the keypad. \
       The LED announces the change. The request stays on the panel until it ends or another one is chosen, with this \

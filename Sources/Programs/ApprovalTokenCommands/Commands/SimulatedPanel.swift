@@ -28,12 +28,13 @@ extension Simulate {
         defer { terminal.restore() }
         // Separate threads, because these calls block and the thread pool of a small board has no spare thread. They
         // end with the process.
-        detachThread {
+        let isFollowed = detachThread {
           try? client.follow(.followLED, LEDStatus.self) { led in
             draw(led)
             return true
           }
         }
+        guard isFollowed else { throw CommandError(.unavailable, "the system has no thread left") }
         while let key = terminal.key(), key != "q", key != RawTerminal.controlC { press(key, client) }
         print("")
       }
@@ -42,7 +43,7 @@ extension Simulate {
     /// Runs gestures concurrently with the drawing, so that the LED keeps updating.
     private func press(_ key: Character, _ client: ControlClient) {
       if let input = SimulatedInput(panelKey: key) {
-        detachThread { _ = try? client.call(.simulate(input), Done.self) }
+        _ = detachThread { _ = try? client.call(.simulate(input), Done.self) }
       }
       if key == "r", let ask { runShell(ask) }
     }
@@ -124,5 +125,6 @@ private struct RawTerminal {
 
 /// Starts a shell command without waiting; its output is discarded.
 private func runShell(_ command: String) {
-  _ = system("( \(command) ) </dev/null >/dev/null 2>&1 &")
+  let report = #"printf '\r\nthe request failed: exit code %s\r\n' $?"#
+  _ = system("( ( \(command) ) </dev/null >/dev/null 2>&1 || \(report) ) &")
 }

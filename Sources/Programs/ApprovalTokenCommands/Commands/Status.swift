@@ -7,7 +7,7 @@ import MobileAuth
 
 package struct Status: DaemonCommand {
   package static let configuration = CommandConfiguration(
-    abstract: "Show whether the token is running and connected, and what its LED means.",
+    commandName: "status", abstract: "Show whether the token is running and connected, and what its LED means.",
     discussion: "Exits with 69 if no service runs; the accounts are then read from the vault.")
 
   @OptionGroup package var state: StateOption
@@ -57,11 +57,9 @@ package struct Status: DaemonCommand {
     if let account = status.loggedIn { lines.append("logged in \(account)") }
     if let pending = status.pending { lines.append("pending   \(pending)") }
     if let panel = status.panel {
-      let subject = panel.request.map { "request \($0)" } ?? "no request"
       let obstacle = panel.obstacle.map { ", can only be denied: \($0.sanitized(atMost: 500))" } ?? ""
-      lines.append(
-        "panel     \(subject)\(obstacle); a press \(panel.pressCounts ? "counts" : "counts for nothing: \(panel.reason ?? "")")"
-      )
+      let press = panel.pressCounts ? "counts" : "is ignored: \(panel.reason ?? "")"
+      lines.append("panel     " + (panel.request.map { "request \($0)\(obstacle); a press \(press)" } ?? "no request"))
     }
     for request in status.requests ?? [] {
       let choices = request.choiceList.map { "; choose what the portal shows: \($0)" } ?? ""
@@ -83,7 +81,8 @@ package struct Status: DaemonCommand {
 }
 
 package struct Accounts: DaemonCommand {
-  package static let configuration = CommandConfiguration(abstract: "List the accounts on this token.")
+  package static let configuration = CommandConfiguration(
+    commandName: "accounts", abstract: "List the accounts on this token.")
 
   @OptionGroup package var state: StateOption
   @OptionGroup package var json: JSONOption
@@ -93,7 +92,7 @@ package struct Accounts: DaemonCommand {
 
 struct Pending: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "List the pending requests, newest first.",
+    commandName: "pending", abstract: "List the pending requests, newest first.",
     discussion: """
       Asks the running service. The messages are written by portals. The text of the request on the panel is printed \
       again, marked with "verified", as the token server has signed it. Exits with 69 if a token \
@@ -116,7 +115,7 @@ struct Pending: ParsableCommand {
         throw CommandError(
           .unavailable,
           "not connected to \(response.unreachable.joined(separator: ", ")): this is the last known list, and may have "
-            + "changed")
+            + "changed", number: response.number)
       }
     }
   }
@@ -131,11 +130,15 @@ extension PendingSummary {
 
 extension PendingSummary {
   /// One line for a terminal.
-  var line: String {
+  var line: String { line(saysWhetherPressCounts: true) }
+
+  /// - Parameter saysWhetherPressCounts: false where the line is not updated when that changes.
+  func line(saysWhetherPressCounts: Bool) -> String {
     let choices = choiceList.map { "  choices: \($0)" } ?? ""
     let locked = self.locked.map { "  \($0)" } ?? ""
     let context = self.context.map { "  login from: \(($0.text ?? $0.canonical).sanitized(atMost: 1000))" } ?? ""
-    let panel = isOnPanel ? "  on the panel\(pressCounts ? "" : ", a press does not count yet")" : ""
+    let panel =
+      isOnPanel ? "  on the panel\(pressCounts || !saysWhetherPressCounts ? "" : ", a press does not count yet")" : ""
     let obstacle = self.obstacle.map { "  can only be denied: \($0.sanitized(atMost: 500))" } ?? ""
     let stale = isStale ? "  stale: its server is not connected" : ""
     return "\(transaction)  \(account)  \((type ?? "-").sanitized(atMost: 1000))  "

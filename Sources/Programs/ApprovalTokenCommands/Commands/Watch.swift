@@ -5,6 +5,7 @@ import Glibc
 
 struct Watch: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "watch",
     abstract: "Print each request that the panel shows, with its verified text, until interrupted.",
     discussion: """
       For a serial console or another display. The first line says what is on the panel now. Lines marked with \
@@ -31,6 +32,6 @@ struct Watch: ParsableCommand {
 extension PanelChange {
   fileprivate var lines: [String] {
     guard let request else { return ["\(event)  \([transaction, reason].compactMap(\.self).joined(separator: "  "))"] }
-    return ["\(event)  \(request.line)"] + (request.verified?.lines ?? [])
+    return ["\(event)  \(request.line(saysWhetherPressCounts: false))"] + (request.verified?.lines ?? [])
   }
 }

@@ -35,10 +35,11 @@ final class PushListener: Service {
 
   func run() async throws {
     let (end, continuation) = AsyncStream.makeStream(of: Never.self)
-    detachThread { [self] in
+    let hasStarted = detachThread { [self] in
       acceptAll()
       continuation.finish()
     }
+    guard hasStarted else { throw CommandError(.unavailable, "[push] listen: the system has no thread left") }
     await cancelWhenGracefulShutdown { [self] in
       await withTaskCancellationHandler {
         // Wait for the thread, not for `end`: `end` finishes when this task is canceled, while the thread still uses
@@ -53,8 +54,7 @@ final class PushListener: Service {
   }
 
   private func acceptAll() {
-    // Limits hints to the rate of fast polling, so that a flood does not increase the load.
-    var bucket = TokenBucket(capacity: 5, interval: .seconds(3))
+    var bucket = TokenBucket.ofHints
     while !isOver.load(ordering: .acquiring) {
       let caller = approval_linux_accept(descriptor)
       guard caller >= 0 else {

@@ -116,6 +116,9 @@ struct PushPost {
 
 /// A token bucket: `capacity` events at once, then one per interval.
 struct TokenBucket {
+  /// Limits hints to the rate of fast polling, so that a flood does not increase the load.
+  static let ofHints = TokenBucket(capacity: 5, interval: .seconds(3))
+
   private let capacity: Int
   private let interval: Duration
   /// When the bucket is full again, on the clock of `take`.

@@ -16,12 +16,15 @@ extension AccountService {
   {
     let (account, server) = try find(name)
     let authenticators = try authenticators(of: account, at: server)
-    try await authenticators.requireRegistrable(id)
-    let session = try await userSession(of: account, at: server, progress)
-    try await service.panelTasks.perform(at: account.server) { panel in
-      try await authenticators.register(id, in: session, on: panel, progress)
+    let info = try await reporting(.registration, of: account.id, with: id) {
+      try await authenticators.requireRegistrable(id)
+      let session = try await userSession(of: account, at: server, progress)
+      let info = try await service.panelTasks.perform(at: account.server) { panel in
+        try await authenticators.register(id, in: session, on: panel, progress)
+      }
+      return (info, AuthenticationStep(.succeeded(.registration, info), of: account.id, authenticator: id))
     }
-    return AuthenticatorsResponse(account, try await authenticators.all())
+    return AuthenticatorsResponse(account, try await authenticators.all(), info: info)
   }
 
   func deregisterAuthenticator(_ id: String, of name: String, _ progress: @escaping Progress) async throws
@@ -29,13 +32,23 @@ extension AccountService {
   {
     let (account, server) = try find(name)
     let authenticators = try authenticators(of: account, at: server)
-    let all = try await authenticators.requireDeregistrable(id)
-    let session = try await userSession(of: account, at: server, progress)
-    let isNotified = try await authenticators.deregister(id, in: session)
-    var response = AuthenticatorsResponse(
-      account, isNotified ? try await authenticators.all() : all.filter { $0.identifier != id })
-    response.serverNotified = isNotified
-    return response
+    let (all, isNotified) = try await reporting(.deregistration, of: account.id, with: id) {
+      let all = try await authenticators.requireDeregistrable(id)
+      let session = try await userSession(of: account, at: server, progress)
+      var data: AuthenticatorData?
+      if authenticators.notifiesDriver(of: id) {
+        data = try await service.panelTasks.perform(at: account.server) { panel in
+          try await authenticators.endRegistration(of: id, on: panel, progress)
+        }
+      }
+      let isNotified = try await authenticators.deregister(id, with: data, in: session)
+      let step = AuthenticationStep(
+        .deregistered(isServerNotified: isNotified), of: account.id, authenticator: id)
+      return ((all, isNotified), step)
+    }
+    return AuthenticatorsResponse(
+      account, isNotified ? try await authenticators.all() : all.filter { $0.identifier != id },
+      serverNotified: isNotified)
   }
 
   func preferAuthenticator(_ id: String, of name: String) async throws -> AuthenticatorsResponse {
@@ -58,14 +71,19 @@ extension AccountService {
     if let session = service.session, session.account == account.id { return session }
     guard hasKeypad else { throw AuthenticatorError.notLoggedIn(account.id) }
     _ = try await logOut()
-    let session = try await logInWithPIN(account, at: sessions(of: account, at: server), progress)
-    service.set(session)
-    return session
+    let pin = Authenticator.pinIdentifier
+    return try await reporting(.login, of: account.id, with: pin) {
+      let session = try await logInWithPIN(account, at: sessions(of: account, at: server), progress)
+      service.set(session)
+      return (session, AuthenticationStep(.succeeded(.login, nil), of: account.id, authenticator: pin))
+    }
   }
 }
 
 extension AuthenticatorsResponse {
-  fileprivate init(_ account: AccountRecord, _ all: [Authenticator]) {
+  fileprivate init(
+    _ account: AccountRecord, _ all: [Authenticator], serverNotified: Bool? = nil, info: AuthenticatorInfo? = nil
+  ) {
     self.init(
       account: account.id.text,
       authenticators: all.map { authenticator in
@@ -73,6 +91,6 @@ extension AuthenticatorsResponse {
           identifier: authenticator.identifier, name: authenticator.name, kind: authenticator.kind.rawValue,
           isRegistered: authenticator.isRegistered, isPreferred: authenticator.isPreferred,
           isSupported: authenticator.isSupported)
-      })
+      }, serverNotified: serverNotified, info: info.map { ScriptInfo($0) })
   }
 }

@@ -39,7 +39,8 @@ extension AccountService {
       maximumBodyBytes: ResourceCall.longestResponse)
     if let type = call.contentType { request.headers["Content-Type"] = type }
     // Pins are those of the token server.
-    let client = ResourceServerClient(http: try backends.context.http(to: account.server, pins: [])) { request, nonce in
+    let http = try backends.context.http(to: account.server, at: [address.origin.text], pins: [])
+    let client = ResourceServerClient(http: http) { request, nonce in
       try await server.authorize(request, in: session, nonce: nonce)
     }
     return try await client.send(request, to: address.origin)

@@ -17,7 +17,8 @@ extension AccountService {
     }
     return try await service.panelTasks.perform(at: account.server) { panel in
       progress("type the PIN of \(account.id) on the keypad, then Enter")
-      let secret = try await pins.unlock(account.id, length: pin.length, on: panel).keys
+      let secret = try await pins.unlock(account.id, for: .oneTimePassword, length: pin.length, on: panel, progress)
+        .keys
       // The account may have been locked while the user typed the PIN.
       try operations.requireUnlocked(try vault.account(account.id))
       let result = try vault.nextOneTimePassword(

@@ -14,6 +14,8 @@ struct AccountService: Sendable {
   let backends: Backends
   /// How long the button is held to confirm an irreversible action.
   let veryLongHold: Duration
+  /// Ends the service, after a factory reset has begun.
+  var endService: @Sendable () -> Void = {}
 
   var vault: Vault { backends.vault }
   var environment: TokenEnvironment { backends.environment }
@@ -35,6 +37,10 @@ struct AccountService: Sendable {
   private func performed(
     _ options: EnrollmentOptions, _ progress: @escaping Progress
   ) async throws -> AccountResponse {
+    var options = options
+    if let server = options.server {
+      options.uri = try await typedActivation(at: server, pins: options.pins, progress)
+    }
     try backends.check(options)
     var request = EnrollmentRequest(options)
     request.pinChooser = pinChooser
@@ -56,23 +62,35 @@ struct AccountService: Sendable {
     _ name: String?, with authenticator: String? = nil, _ progress: @escaping Progress
   ) async throws -> SessionResponse {
     let (account, found) = try find(name)
+    return try await reporting(.login, of: account.id, with: authenticator) {
+      try await performLogIn(account, at: found, with: authenticator, progress)
+    }
+  }
+
+  private func performLogIn(
+    _ account: AccountRecord, at found: any TokenServerClient, with authenticator: String?,
+    _ progress: @escaping Progress
+  ) async throws -> (SessionResponse, AuthenticationStep) {
     let server = try sessions(of: account, at: found)
     // The sessions of other servers begin with the PIN.
     let isPIN =
       authenticator == Authenticator.pinIdentifier || authenticator == nil && !(found is any UserAuthenticators)
     let authenticators = isPIN ? nil : try authenticators(of: account, at: found)
-    let wanted = try await authenticators?.ofLogin(authenticator)
+    let wanted = try await authenticators?.ofLogin(authenticator, progress)
     let former = try await logOut()
-    let session: UserSession
+    let (session, used): (UserSession, String)
     if let authenticators, let wanted {
-      session = try await service.panelTasks.perform(at: account.server) { panel in
+      (session, used) = try await service.panelTasks.perform(at: account.server) { panel in
         try await authenticators.logIn(with: wanted, on: panel, progress)
       }
     } else {
-      session = try await logInWithPIN(account, at: server, progress)
+      (session, used) = (try await logInWithPIN(account, at: server, progress), Authenticator.pinIdentifier)
     }
     service.set(session)
-    return response(of: session, serverNotified: former.serverNotified)
+    return (
+      response(of: session, serverNotified: former.serverNotified),
+      AuthenticationStep(.succeeded(.login, session.info), of: account.id, authenticator: used)
+    )
   }
 
   func logInWithPIN(
@@ -87,29 +105,47 @@ struct AccountService: Sendable {
   func logOut() async throws -> SessionResponse {
     guard let session = service.session else { return SessionResponse() }
     // End the session locally first: the user is logged out even if the server does not respond.
-    service.set(nil)
-    try pins.record(.loggedOut, session.account)
+    try pins.endSession(of: session.account)
+    let isNotified = try await notifyServer(ofLogout: session)
+    report(AuthenticationStep(.loggedOut(isServerNotified: isNotified), of: session.account))
+    return SessionResponse(serverNotified: isNotified)
+  }
+
+  private func notifyServer(ofLogout session: UserSession) async throws -> Bool {
     let account = try vault.accounts().first { $0.id == session.account }
-    guard let server = account.flatMap(service.server(of:)) as? any UserSessions else {
-      return SessionResponse(serverNotified: false)
-    }
-    do { try await server.logOut(session) } catch { return SessionResponse(serverNotified: false) }
-    return SessionResponse(serverNotified: true)
+    guard let server = account.flatMap(service.server(of:)) as? any UserSessions else { return false }
+    do { try await server.logOut(session) } catch { return false }
+    return true
   }
 
   func changePIN(_ name: String?, _ progress: @escaping Progress) async throws -> SessionResponse {
     let account = try operations.activeAccount(name)
     if let pin = account.pin, pin.verifier == .token {
-      try await service.panelTasks.perform(at: account.server) { panel in
-        try await pins.change(of: account.id, length: pin.length, on: panel, progress)
+      return try await reportingPINChange(of: account.id) {
+        try await service.panelTasks.perform(at: account.server) { panel in
+          try await pins.change(of: account.id, length: pin.length, on: panel, progress)
+        }
+        return SessionResponse(account: account.id.text)
       }
-      return SessionResponse(account: account.id.text)
     }
     if try operations.backend(of: account) is any FirstPIN {
-      try await pins.chooseFirst(of: account.id, progress) { try await newPIN(keeping: $0) }
-      return SessionResponse(account: account.id.text)
+      return try await reportingPINChange(of: account.id) {
+        try await pins.chooseFirst(of: account.id, progress) { try await newPIN(keeping: $0) }
+        return SessionResponse(account: account.id.text)
+      }
     }
     return try await changePINAtServer(of: name, progress)
+  }
+
+  private func reportingPINChange<Result>(
+    of account: AccountID, _ body: () async throws -> Result
+  ) async throws -> Result {
+    try await reporting(.pinChange, of: account, with: Authenticator.pinIdentifier) {
+      let result = try await body()
+      return (
+        result, AuthenticationStep(.succeeded(.pinChange, nil), of: account, authenticator: Authenticator.pinIdentifier)
+      )
+    }
   }
 
   private func changePINAtServer(of name: String?, _ progress: @escaping Progress) async throws -> SessionResponse {
@@ -117,8 +153,10 @@ struct AccountService: Sendable {
     let server = try sessions(of: account, at: found)
     let length = try await server.pinLength(of: account.id)
     if let session = service.session, session.account != account.id { _ = try await logOut() }
-    let session = try await service.panelTasks.perform(at: account.server) { panel in
-      try await pins.change(of: account, at: server, length: length, on: panel, progress)
+    let session = try await reportingPINChange(of: account.id) {
+      try await service.panelTasks.perform(at: account.server) { panel in
+        try await pins.change(of: account, at: server, length: length, on: panel, progress)
+      }
     }
     service.set(session)
     return response(of: session, serverNotified: nil)
@@ -182,7 +220,7 @@ struct AccountService: Sendable {
   private func response(of session: UserSession, serverNotified: Bool?) -> SessionResponse {
     SessionResponse(
       account: session.account.text, secondsLeft: max(0, (session.until - environment.now).components.seconds),
-      serverNotified: serverNotified)
+      serverNotified: serverNotified, info: session.info.map { ScriptInfo($0) })
   }
 }
 

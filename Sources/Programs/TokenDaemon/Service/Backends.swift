@@ -84,6 +84,7 @@ extension BackendContext {
       store: vault, in: environment, earliestNow: releaseTime, makeHTTPTransport: makeHTTPTransport)
     self.authorities = authorities
     settings.deviceName = hostName
+    settings.boardSerial = boardSerial()
   }
 
   /// For the service on a board.
@@ -95,9 +96,12 @@ extension BackendContext {
       vault, authorities: configuration.authorities, in: environment, makeHTTPTransport: makeHTTPTransport)
     settings = configuration.push.backends
     settings.deviceName = hostName
+    settings.boardSerial = boardSerial()
     self.board = board.capabilities
     self.board?.hasDisplay = configuration.hasDisplay
-    keypadCodes = configuration.keypadCodes
+    drivers = configuration.drivers(
+      hasKeypad: board.profile.hasKeypad, simulated: board.simulatedAuthenticators)
+    unlockedTokens = UnlockedTokens(lifetime: configuration.fingerprintLifetime)
     keyDerivation = board.keyDerivation
     pinVerifier = board.profile.hasKeypad ? StorePINVerifier(vault, in: environment) : nil
   }

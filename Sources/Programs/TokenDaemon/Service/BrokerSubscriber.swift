@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Cryptography
 import HTTP
 import Logging
 import MQTT
@@ -10,12 +9,18 @@ import ServerBackends
 struct BrokerSubscriber: HintBroker {
   let settings: BrokerSettings
   let credentials: Broker.Credentials?
+  /// Of the connection for push messages.
+  private let clientID: String
+  private let connector: any SubscriptionConnector
   let environment: TokenEnvironment
   private let limitedLog: LimitedLog
 
   init(
-    settings: BrokerSettings, credentials: Broker.Credentials?, environment: TokenEnvironment, logger: Logger
+    settings: BrokerSettings, credentials: Broker.Credentials?, clientID: String,
+    connector: any SubscriptionConnector, environment: TokenEnvironment, logger: Logger
   ) {
+    self.clientID = clientID
+    self.connector = connector
     self.settings = settings
     self.credentials = credentials
     self.environment = environment
@@ -32,15 +37,16 @@ struct BrokerSubscriber: HintBroker {
   ) async -> String {
     // The token server names a device with 64 hex digits. 22 of them make the MQTT client id unique.
     let reader = MQTT.Subscriber(
-      at: broker, topic: mailbox, clientID: "t" + device.prefix(22).lowercased(), random: environment.random
+      at: broker, topics: [mailbox], clientID: "t" + device.prefix(22).lowercased(), over: connector,
+      random: environment.random
     ) { report in
-      if report == .connected {
+      if case .connected = report {
         limitedLog.report("listening at the broker \(settings.host)", at: .info, about: Self.connection)
         isUp()
       }
     }
     // Hints are not stored: the token server's request list has the content.
-    let failure = await reader.listen { message in
+    let failure = await reader.listen { message, _ in
       take(message)
       return true
     }
@@ -48,31 +54,36 @@ struct BrokerSubscriber: HintBroker {
     return "\(failure)"
   }
 
-  /// Delivers the messages that are published to the topic `mailbox`, until the task is canceled. `MAILBOX/presence` is
-  /// a retained message that says whether a subscriber is connected.
-  func deliver(from mailbox: String, to receiver: any PushReceiver) async throws {
+  /// Delivers the messages that are published to the mailboxes, over one connection, until the task is canceled. For
+  /// each mailbox, `MAILBOX/presence` names the topic of this token's presence, `approval-token/CLIENT-ID/presence`.
+  /// - Parameters:
+  ///   - report: called after a change of the connection was logged.
+  ///   - take: as for `MQTT.Subscriber.run`.
+  func deliver(
+    from mailboxes: Set<String>, report: @escaping @Sendable (MQTT.Subscriber.Report) -> Void,
+    take: @Sendable ([UInt8], _ mailbox: String) async -> Bool
+  ) async throws {
     let reader = MQTT.Subscriber(
-      at: broker, topic: mailbox, clientID: Self.clientID(for: mailbox), presence: "\(mailbox)/presence",
-      random: environment.random
-    ) { report in
-      switch report {
-      case .connected:
-        limitedLog.report("fetching push messages at the broker \(settings.host)", at: .info, about: Self.connection)
-        receiver.set(channelFault: nil, of: mailbox)
-      case .disconnected(let failure, let pause):
-        limitedLog.report("\(failure); trying again in \(pause)", about: Self.connection)
-        receiver.set(channelFault: "\(failure)", of: mailbox)
-      case .refused(let bytes):
-        limitedLog.report("a push message of \(bytes) bytes was refused at the broker", about: "refused push messages")
-      }
+      at: broker, topics: mailboxes, clientID: clientID, presence: "approval-token/\(clientID)/presence",
+      over: connector, random: environment.random
+    ) {
+      log($0)
+      report($0)
     }
-    try await reader.run { message in receiver.isFinal(message) }
+    try await reader.run(take)
   }
 
-  /// Hashes the topic, because topics may share a prefix. Two connections with one client id would end each other's
-  /// session repeatedly.
-  private static func clientID(for mailbox: String) -> String {
-    "t" + SHA256.hash(Array(mailbox.utf8)).lowercaseHex.prefix(22)
+  private func log(_ report: MQTT.Subscriber.Report) {
+    switch report {
+    case .connected:
+      limitedLog.report("fetching push messages at the broker \(settings.host)", at: .info, about: Self.connection)
+    case .mayNotRead(let topic):
+      limitedLog.report("\(BrokerError.mayNotRead(topic: topic))", about: "a topic that cannot be read")
+    case .disconnected(let failure, let pause):
+      limitedLog.report("\(failure); trying again in \(pause)", about: Self.connection)
+    case .refused(let bytes):
+      limitedLog.report("a push message of \(bytes) bytes was refused at the broker", about: "refused push messages")
+    }
   }
 
   private var broker: Broker {

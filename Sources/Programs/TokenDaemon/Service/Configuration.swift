@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import AuthenticatorPlugins
 package import ControlProtocol
 import Glibc
 import MobileAuth
@@ -22,6 +23,11 @@ import TOMLSyntax
 ///
 /// [authenticators]
 /// keypad_codes = ["employee-number"] # custom authenticators whose data is a code, typed on the keypad
+/// simulated = ["voice"] # on the simulated board: custom authenticators that `simulate custom` answers
+/// simulated_key = "key" # on the simulated board: a security key, for `simulate key`
+/// simulated_badge = "badge" # on the simulated board: a badge, for `simulate badge`
+/// simulated_fingerprint = "finger" # on the simulated board: a fingerprint reader, for `simulate finger`
+/// fingerprint_hours = 12 # how long a right PIN makes fingerprints usable, 1 to 168
 ///
 /// [log]
 /// texts = false # whether the audit chain has the verified texts of requests, not only their digests
@@ -37,6 +43,16 @@ package struct Configuration: Equatable, Sendable {
   var hasDisplay = false
   /// The identifiers of the custom authenticators whose data is a code, typed on the keypad.
   var keypadCodes: [String] = []
+  /// The identifiers of the custom authenticators that `simulate custom` answers, on the simulated board.
+  var simulatedAuthenticators: [String] = []
+  /// The identifiers of a security key, a badge and a fingerprint on the simulated board; nil for none.
+  var simulatedKey: String?
+  var simulatedBadge: String?
+  var simulatedFingerprint: String?
+  /// How long a right PIN makes fingerprints usable.
+  var fingerprintLifetime = Duration.seconds(12 * 3600)
+  /// The files of the folder `authenticators.d` beside the configuration.
+  var plugins: [PluginConfiguration] = []
   /// Whether the audit chain and the log have the verified texts of requests.
   var recordsTexts = false
 
@@ -60,7 +76,14 @@ package struct Configuration: Equatable, Sendable {
       hasDisplay = try display.flag("follows_watch", default: false)
       try display.finish()
       var authenticators = try reader.table("authenticators")
-      if authenticators.has("keypad_codes") { keypadCodes = try Self.keypadCodes(&authenticators) }
+      keypadCodes = try Self.identifiers("keypad_codes", in: &authenticators)
+      simulatedAuthenticators = try Self.identifiers("simulated", in: &authenticators)
+      simulatedKey = try Self.identifier("simulated_key", in: &authenticators)
+      simulatedBadge = try Self.identifier("simulated_badge", in: &authenticators)
+      simulatedFingerprint = try Self.identifier("simulated_fingerprint", in: &authenticators)
+      if authenticators.has("fingerprint_hours") {
+        fingerprintLifetime = .seconds(3600 * (try authenticators.number("fingerprint_hours", 1...168)))
+      }
       try authenticators.finish()
       var log = try reader.table("log")
       recordsTexts = try log.flag("texts", default: false)
@@ -75,18 +98,43 @@ package struct Configuration: Equatable, Sendable {
     }
   }
 
-  private static func keypadCodes(_ table: inout TableReader) throws(TableReader.TableError) -> [String] {
-    let codes = try table.texts("keypad_codes")
-    guard codes.count <= 16, Set(codes).count == codes.count, codes.allSatisfy(Authenticator.isIdentifier),
-      !codes.contains(Authenticator.pinIdentifier)
-    else {
-      throw table.refusal(
-        "keypad_codes", "must be at most 16 different identifiers of the token server's authenticators")
+  private static func identifier(
+    _ key: String, in table: inout TableReader
+  ) throws(TableReader.TableError) -> String? {
+    guard let identifier = try table.optionalText(key) else { return nil }
+    guard Authenticator.isIdentifier(identifier), identifier != Authenticator.pinIdentifier else {
+      throw table.refusal(key, "must be an identifier of the token server's authenticators")
     }
-    return codes
+    return identifier
   }
 
+  private static func identifiers(
+    _ key: String, in table: inout TableReader
+  ) throws(TableReader.TableError) -> [String] {
+    guard table.has(key) else { return [] }
+    let identifiers = try table.texts(key)
+    guard identifiers.count <= AuthenticatorDrivers.most, Set(identifiers).count == identifiers.count,
+      identifiers.allSatisfy(Authenticator.isIdentifier), !identifiers.contains(Authenticator.pinIdentifier)
+    else {
+      throw table.refusal(key, "must be at most 16 different identifiers of the token server's authenticators")
+    }
+    return identifiers
+  }
+
+  /// Reads a configuration, and the folder `authenticators.d` beside it.
   package static func read(_ file: String) throws(CommandError) -> Configuration {
+    var configuration = try Configuration(parsing: try text(of: file), file: file)
+    configuration.plugins = try PluginConfiguration.read(beside: file)
+    try configuration.requireDistinctAuthenticators()
+    // Later it would look like a certificate that is not trusted.
+    if let authorities = configuration.authorities, access(authorities, R_OK) != 0 {
+      throw CommandError(
+        .badData, "\(file): `tls.authorities`: cannot read \(authorities): \(String(cString: strerror(errno)))")
+    }
+    return configuration
+  }
+
+  static func text(of file: String) throws(CommandError) -> String {
     guard let stream = fopen(file, "re") else {
       throw CommandError(.badData, "cannot read \(file): \(String(cString: strerror(errno)))")
     }
@@ -96,6 +144,6 @@ package struct Configuration: Equatable, Sendable {
     guard count < text.count else {
       throw CommandError(.badData, "\(file) is too large for a configuration: at most 64 KiB")
     }
-    return try Configuration(parsing: String(decoding: text[..<count], as: UTF8.self), file: file)
+    return String(decoding: text[..<count], as: UTF8.self)
   }
 }

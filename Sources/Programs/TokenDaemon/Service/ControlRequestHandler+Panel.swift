@@ -1,11 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
+import Boards
 import ControlProtocol
+import DisplayText
+import FrontPanel
 import MobileAuth
+import Secrets
 
 extension ControlRequestHandler {
   /// Sends what is on the panel, and then each change, until the client disconnects.
   func watch(_ reply: @Sendable (any Encodable & Sendable) throws -> Void) async throws {
     for await change in service.shown.changes() { try reply(PanelChange(change, now: backends.environment.now)) }
+  }
+}
+
+/// The LED and the simulated board.
+extension ControlRequestHandler {
+  /// Sends what the LED shows, and then each change, until the client disconnects.
+  func followLED(_ reply: @Sendable (any Encodable & Sendable) throws -> Void) async throws {
+    var shown: LEDColor??
+    for await output in board.indicator.changes() where shown != .some(output.color) {
+      shown = output.color
+      try reply(await board.led)
+    }
+  }
+
+  func followBoard(_ reply: @Sendable (any Encodable & Sendable) throws -> Void) async throws {
+    _ = try board.simulatedButton
+    for await output in board.indicator.changes() { try reply(await board.state(at: output)) }
+  }
+
+  /// Keeps a button down until it is released or the client disconnects.
+  func press(_ name: SimulatedButtonName, _ reply: @Sendable (any Encodable & Sendable) throws -> Void) async throws {
+    let (button, ignored) = (try board.simulatedButton, await ignored)
+    do { try await button.press(name == .approve ? .approve : .deny) { try reply(Done(ignored: ignored)) } } catch let
+      error as SimulatedButton.PressError
+    { throw CommandError(.refused, "\(error)") }
   }
 }
 
@@ -20,6 +49,39 @@ extension ControlRequestHandler {
     if let lock = request.blockedBy?.lock { throw CommandError(.refused, "the account \(request.account) is \(lock)") }
     service.choose(transaction)
     return Done()
+  }
+}
+
+extension ControlRequestHandler {
+  /// Lets the simulated authenticator that is asked say something.
+  /// - Returns: why that was ignored; nil if it was not.
+  func simulate(_ answer: SimulatedAnswer) throws -> String? {
+    guard let authenticators = board.simulatedAuthenticators else {
+      throw CommandError(.usage, "this board has hardware; `simulate` is for the simulated board only")
+    }
+    let ignored = "no authenticator is asked"
+    let event: DriverEvent
+    switch answer {
+    case .touch: return try authenticators.touch() ? nil : ignored
+    case .badge(let name):
+      guard name.utf8.count <= 64 else { throw CommandError(.usage, "the name of a badge has at most 64 bytes") }
+      return try authenticators.insert(badge: name) ? nil : ignored
+    case .finger(let name):
+      guard name.utf8.count <= 64 else { throw CommandError(.usage, "the name of a finger has at most 64 bytes") }
+      return authenticators.present(finger: name) ? nil : ignored
+    case .noKey, .noBadge:
+      authenticators.set(answer == .noKey ? .securityKey : .badge, isPresent: false)
+      return nil
+    case .data(let text):
+      guard text.utf8.count <= AuthenticatorData.largest else {
+        throw CommandError(.usage, "the data has at most \(AuthenticatorData.largest) bytes")
+      }
+      event = .data(AuthenticatorData(SecretBytes(copying: Array(text.utf8))))
+    case .cancel(let reason): event = .canceled(reason.sanitized(atMost: 64))
+    case .fallback: event = .fallback
+    case .retry(let reason): event = .retry(reason.sanitized(atMost: 64))
+    }
+    return authenticators.perform(event) ? nil : ignored
   }
 }
 

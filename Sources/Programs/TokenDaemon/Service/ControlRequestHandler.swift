@@ -16,6 +16,8 @@ struct ControlRequestHandler: Sendable {
   let backends: Backends
   let board: RunningBoard
   let accounts: AccountService
+  /// Whether the network is used by another process.
+  var isNetworkSeparate = false
 
   private var vault: Vault { backends.vault }
 
@@ -29,11 +31,13 @@ struct ControlRequestHandler: Sendable {
     case .pending:
       try reply(
         PendingResponse(
-          requests: try await summaries(of: pending(without: vault.unresolvedIntents())), unreachable: unreachable))
+          requests: try await summaries(of: pending(without: vault.unresolvedIntents())), unreachable: unreachable,
+          number: unreachable.first.map(number(ofUnreachable:))))
     case .reload:
       service.reload()
       try reply(Done())
     case .enroll(let options): try reply(try await accounts.enroll(options, progress))
+    case .enrollAgain(let account): try reply(try await accounts.enrollAgain(account, progress))
     case .push(let message): try reply(try take(message))
     case .logIn(let account, let id): try reply(try await accounts.logIn(account, with: id, progress))
     case .authenticators(let account): try reply(try await accounts.authenticators(account))
@@ -46,14 +50,24 @@ struct ControlRequestHandler: Sendable {
     case .oneTimePassword(let account): try reply(try await accounts.oneTimePassword(account, progress))
     case .changePIN(let account): try reply(try await accounts.changePIN(account, progress))
     case .forget(let account): try reply(try await accounts.forget(account, progress))
+    case .factoryReset:
+      let response = try await accounts.factoryReset(progress)
+      defer { accounts.endService() }
+      try reply(response)
     case .simulate(let input): try reply(Done(ignored: try await simulate(input)))
     case .led: try reply(await board.led)
     case .watch: try await watch(reply)
+    case .events(true): for await line in service.publisher.following() { try reply(line) }
+    case .events(false): for line in service.publisher.past { try reply(line) }
     case .show(let transaction): try reply(show(transaction))
     case .call(let call): for line in ResourceReply.lines(of: try await accounts.call(call)) { try reply(line) }
     case .allow(let account, let origin): try reply(try await accounts.allow(account, origin, progress))
     case .disallow(let account, let origin): try reply(try accounts.disallow(account, origin))
-    case .followLED: for await _ in board.indicator.changes() { try reply(await board.led) }
+    case .followLED: try await followLED(reply)
+    case .followBoard: try await followBoard(reply)
+    case .pressButton(let button): try await press(button, reply)
+    case .releaseButton:
+      try reply(Done(ignored: try board.simulatedButton.release() ? nil : "no button is down"))
     }
   }
 
@@ -79,11 +93,17 @@ struct ControlRequestHandler: Sendable {
       let ignored = await ignored
       try await press(names)
       return ignored
+    case .authenticator(let answer): return try simulate(answer)
+    case .chip(let isConnected):
+      let button = try board.simulatedButton
+      if isConnected { button.plugIn() } else { button.unplug() }
+      board.indicator.set(isConnected: isConnected)
+      return nil
     }
   }
 
   /// Why a press or key that begins now is ignored; nil if it is accepted.
-  private var ignored: String? {
+  var ignored: String? {
     get async {
       let readiness = await board.panel.readiness
       return readiness == .counts ? nil : readiness.rawValue
@@ -103,6 +123,13 @@ struct ControlRequestHandler: Sendable {
   /// Disconnected servers, whose request lists may be out of date.
   private var unreachable: [String] {
     service.connections.filter { $0.value != .connected }.map(\.key.text).sorted()
+  }
+
+  /// Number of the error catalog for a disconnected server; before the first attempt, that of one that cannot be
+  /// reached.
+  private func number(ofUnreachable server: String) -> Int {
+    let fault = service.faults.first { $0.key.text == server }?.value
+    return (fault ?? .unreachable("")).number
   }
 
   private func summaries(of requests: [PendingMobileAuthRequest]) async -> [PendingSummary] {
@@ -147,6 +174,7 @@ struct ControlRequestHandler: Sendable {
       guard await board.panel.keypadEvents - former < actions.count else { break }
       try await backends.environment.sleep(for: pause)
     }
+    board.indicator.announce()
   }
 
   private func status() async throws -> ServiceStatus {
@@ -158,6 +186,7 @@ struct ControlRequestHandler: Sendable {
     status.processID = getpid()
     status.board = board.profile.name
     status.isSimulated = board.profile.kind == .simulated
+    status.isNetworkSeparate = isNetworkSeparate
     status.troubles = await board.panel.troubles
     status.led = await board.led
     status.servers = service.connections.map { .init(server: $0.key.text, connection: $0.value.rawValue) }

@@ -4,15 +4,21 @@ import Logging
 import MobileAuth
 import ServiceLifecycle
 
-/// Logs hardware faults of the board when they begin and when they end. The panel itself prevents approvals while a
-/// fault lasts.
+/// Logs hardware faults of the board when they begin and when they end, at most 60 lines an hour: a USB device can
+/// cause many. The panel itself prevents approvals while a fault lasts.
 struct HardwareWatch: Service {
   /// USB enumeration takes time after the start; a missing device is reported only after this delay.
   private static let beginning = Duration.seconds(1)
 
-  let panel: FrontPanel
-  let environment: TokenEnvironment
-  let logger: Logger
+  private let panel: FrontPanel
+  private let environment: TokenEnvironment
+  private let log: LimitedLog
+
+  init(panel: FrontPanel, environment: TokenEnvironment, logger: Logger) {
+    self.panel = panel
+    self.environment = environment
+    log = LimitedLog(logger, clock: environment.clock)
+  }
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
@@ -25,8 +31,12 @@ struct HardwareWatch: Service {
 
   private func report(since known: [String]) async -> [String] {
     let troubles = await panel.troubles
-    for trouble in known where !troubles.contains(trouble) { logger.info("over: \(trouble)") }
-    for trouble in troubles where !known.contains(trouble) { logger.error("trouble: \(trouble)") }
+    for trouble in known where !troubles.contains(trouble) {
+      log.report("over: \(trouble)", at: .info, about: "the board")
+    }
+    for trouble in troubles where !known.contains(trouble) {
+      log.report("trouble: \(trouble)", at: .error, about: "the board")
+    }
     return troubles
   }
 }

@@ -16,17 +16,25 @@ struct LimitedLog {
     self.clock = clock
   }
 
-  /// - Parameter subject: not chosen by others, because the number of subjects is not limited.
-  func report(_ line: String, at level: Logger.Level = .warning, about subject: String) {
+  /// - Parameters:
+  ///   - subject: not chosen by others, because the number of subjects is not limited.
+  ///   - fields: for the journal.
+  func report(
+    _ line: String, at level: Logger.Level = .warning, about subject: String, fields: Logger.Metadata = [:]
+  ) {
     switch limiter.take(subject, at: clock.now) {
-    case .allowed(0): logger.log(level: level, "\(line)")
+    case .allowed(0): logger.log(level: level, "\(line)", metadata: fields)
     case .allowed(let omitted):
       logger.warning("\(omitted) more lines about \(subject) were omitted in the hour before")
-      logger.log(level: level, "\(line)")
+      logger.log(level: level, "\(line)", metadata: fields)
     case .limitReached:
       logger.warning("more than \(Self.hourly) lines about \(subject) in an hour: the next ones are only counted")
     case .omitted: break
     }
+  }
+
+  func report(_ event: TokenEvent, at level: Logger.Level = .warning) {
+    report("\(event)", at: level, about: event.subject, fields: event.fields)
   }
 }
 
@@ -35,6 +43,7 @@ extension TokenEvent {
   var subject: String {
     switch self {
     case .connected(let server), .disconnected(let server, _), .stopped(let server, _): "the connection to \(server)"
+    case .step(let step): "the account \(step.account)"
     case .trouble(let account, _), .counted(let account, _), .accountLost(let account), .code(let account, _, _),
       .mailboxMoved(let account):
       "the account \(account)"

@@ -6,7 +6,8 @@ import Logging
 import MobileAuth
 
 /// A log handler that writes one line per event to standard error. Texts are sanitized: no line breaks, no terminal
-/// control characters, at most 1000 Unicode scalars.
+/// control characters, at most 1000 Unicode scalars. Metadata is for the journal (`JournalLog`); the message says the
+/// same.
 struct PlainLog: LogHandler {
   let label: String
   var logLevel = Logger.Level.info
@@ -20,15 +21,11 @@ struct PlainLog: LogHandler {
   }
 
   func log(event: LogEvent) {
-    let metadata = metadata.merging(event.metadata ?? [:]) { $1 }
-    Self.write(Self.line(event.level, label, "[\(event.source)] \(event.message)", metadata, at: Date()))
+    Self.write(Self.line(event.level, label, "[\(event.source)] \(event.message)", at: Date()))
   }
 
-  static func line(
-    _ level: Logger.Level, _ label: String, _ message: String, _ metadata: Logger.Metadata, at moment: Date
-  ) -> String {
-    let metadata = metadata.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
-    return "\(moment.formatted(.iso8601)) \(level) \(label):\(metadata) \(message)".sanitized(atMost: 1000)
+  static func line(_ level: Logger.Level, _ label: String, _ message: String, at moment: Date) -> String {
+    "\(moment.formatted(.iso8601)) \(level) \(label): \(message)".sanitized(atMost: 1000)
   }
 
   private static func write(_ line: String) {

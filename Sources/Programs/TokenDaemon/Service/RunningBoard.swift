@@ -9,32 +9,35 @@ import ServerBackends
 /// The board this service runs on.
 struct RunningBoard: Sendable {
   let profile: BoardProfile
-  /// A copy of what the LED shows; on a hardware board, in addition to the LED.
-  let indicator = SimulatedIndicator()
+  /// A copy of what the LED shows; on a hardware board, in addition to the LED. On a simulated board the buzzer, too.
+  let indicator: SimulatedIndicator
   let panel: FrontPanel
   private let button: SimulatedButton
   private let keypad: SimulatedKeypad
+  private let authenticators = SimulatedAuthenticators()
   /// Nil on a simulated board. The simulated button and keypad are used only there.
   private let hardware: HardwareBoard?
 
+  /// - Parameter hearsUdev: whether udev's messages reach this process.
   /// - Throws: if USB is not usable at all. The panel reports other hardware faults.
-  init(_ profile: BoardProfile, clock: any TokenClock) throws(CommandError) {
+  init(_ profile: BoardProfile, clock: any TokenClock, hearsUdev: Bool = true) throws(CommandError) {
     self.profile = profile
+    indicator = SimulatedIndicator(clock: clock)
     button = SimulatedButton(clock: clock)
     keypad = SimulatedKeypad(clock: clock)
-    hardware = try Self.hardware(of: profile, clock: clock)
+    hardware = try Self.hardware(of: profile, clock: clock, hearsUdev)
     let anyKeypad: (any Keypad)? = if let hardware { hardware.keypad } else { profile.hasKeypad ? keypad : nil }
     panel = FrontPanel(
       button: hardware?.button ?? button, indicator: ShownIndicator(shown: indicator, real: hardware?.indicator),
-      sounder: hardware?.sounder, keypad: anyKeypad, clock: clock, timing: profile.timing,
+      sounder: hardware.map(\.sounder) ?? indicator, keypad: anyKeypad, clock: clock, timing: profile.timing,
       entry: profile.keypad?.entry ?? EntrySettings())
   }
 
   private static func hardware(
-    of profile: BoardProfile, clock: any TokenClock
+    of profile: BoardProfile, clock: any TokenClock, _ hearsUdev: Bool
   ) throws(CommandError) -> HardwareBoard? {
     guard let lines = profile.lines else { return nil }
-    do { return try HardwareBoard(lines, keypad: profile.keypad?.usb, clock: clock) } catch {
+    do { return try HardwareBoard(lines, keypad: profile.keypad?.usb, clock: clock, hearsUdev: hearsUdev) } catch {
       throw CommandError(.unavailable, "\(error)")
     }
   }
@@ -61,6 +64,9 @@ struct RunningBoard: Sendable {
     }
   }
 
+  /// The simulated authenticators; there are none on a hardware board.
+  var simulatedAuthenticators: SimulatedAuthenticators? { hardware == nil ? authenticators : nil }
+
   var keyDerivation: Scrypt.Parameters {
     guard let keypad = profile.keypad else { return .standard }
     return Scrypt.Parameters(cost: 1 << UInt64(keypad.scryptLog2N), blockSize: 8, parallelization: 1)
@@ -70,14 +76,30 @@ struct RunningBoard: Sendable {
     BoardCapabilities(hasKeypad: profile.hasKeypad, hasColorLED: profile.colors == .rgb)
   }
 
-  var led: LEDStatus {
+  var led: LEDStatus { get async { await showing.led } }
+
+  private var showing: (led: LEDStatus, row: IndicationRow, advice: String) {
     get async {
       let (indication, entries) = await panel.showingAfterEntries
       let row = indication.row
-      return LEDStatus(
+      let led = LEDStatus(
         meaning: row.meaning, color: row.color.rawValue, isLit: indicator.color != nil, count: indication.count,
         entries: entries)
+      return (led, row, indication.advice)
     }
+  }
+
+  /// The state of a simulated board at a change of its LED or buzzer.
+  func state(at output: SimulatedIndicator.Output) async -> BoardState {
+    var (led, row, advice) = await showing
+    led.isLit = output.color != nil
+    if let color = output.color { led.color = color.rawValue }
+    return BoardState(
+      led: led, atMilliseconds: output.atMilliseconds, pattern: row.patternInWords, advice: advice,
+      isSounding: output.isSounding, isChipConnected: output.isConnected,
+      isKeypadConnected: profile.hasKeypad ? keypad.isConnected : nil,
+      acceptHoldMilliseconds: profile.timing.acceptHold.milliseconds,
+      reportHoldMilliseconds: profile.timing.reportHold.milliseconds)
   }
 }
 

@@ -20,6 +20,8 @@ final class TokenService: Service, UserState {
   private let limitedLog: LimitedLog
   private let mailboxes: MailboxWatch
   private let recordsTexts: Bool
+  /// The events for programs.
+  let publisher: EventPublisher
   private let (reloads, reloading) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
   /// - Parameters:
@@ -39,6 +41,7 @@ final class TokenService: Service, UserState {
     self.events = events
     self.onReady = onReady
     limitedLog = LimitedLog(logger, clock: backends.environment.clock)
+    publisher = EventPublisher(clock: backends.environment.clock)
     inbox = Inbox(in: backends.environment)
     panelTasks = PanelTaskQueue(changes: inbox.changes)
     mailboxes = MailboxWatch(backends, broker: broker) { logger.error("\($0)") }
@@ -92,6 +95,8 @@ final class TokenService: Service, UserState {
   /// The failure counts as last reported by the PIN verifiers.
   var failureCounts: [AccountID: FailureCounts] { state.withLock { $0.failureCounts } }
 
+  func failureCounts(of account: AccountID) -> FailureCounts? { failureCounts[account] }
+
   func note(_ counts: FailureCounts, of account: AccountID) { state.withLock { $0.failureCounts[account] = counts } }
 
   /// Resets the failure count after a correct PIN.
@@ -126,9 +131,11 @@ final class TokenService: Service, UserState {
     }
   }
 
-  func log(_ entry: AuditEntry) { logger.info("\(entry)") }
+  func log(_ entry: AuditEntry) { logger.info("\(entry)", metadata: entry.fields) }
 
   var connections: [TokenServerID: Reachability] { inbox.connectivity.all }
+  /// Why servers are not connected.
+  var faults: [TokenServerID: TokenServerError] { inbox.connectivity.faults }
   var pending: [PendingMobileAuthRequest] { inbox.pending.all }
   /// The request on the panel, and its changes.
   var shown: ShownRequest { inbox.panel.shown }
@@ -174,8 +181,11 @@ final class TokenService: Service, UserState {
         isFirst = false
         await withTaskCancellationHandler {
           _ = await reloads.next()
+          // A dialog in progress is not interrupted: no server may end another's by changing its accounts.
+          await panelTasks.suspend()
           round.cancel()
           await round.value
+          panelTasks.resume()
         } onCancel: {
           round.cancel()
           reloading.finish()
@@ -209,14 +219,15 @@ final class TokenService: Service, UserState {
       let present = Set(accounts.map(\.id))
       if !present.isSubset(of: state.accounts) { state.lost = [] }
       state.accounts = present
-      state.servers = Dictionary(uniqueKeysWithValues: servers.map { ($0.id, $0) })
+      state.servers = Dictionary(servers.map { ($0.id, $0) }) { first, _ in first }
       if let session = state.session, !accounts.contains(where: { $0.id == session.account && $0.stage == .active }) {
         state.session = nil
       }
       return !state.lost.isEmpty
     }
     let handler = Handler(
-      servers: servers, inbox: inbox, panelTasks: panelTasks, waits: waits, panel: panel, stateStore: vault,
+      servers: servers, inbox: inbox, panelTasks: panelTasks, drivers: backends.context.drivers, waits: waits,
+      panel: panel, stateStore: vault,
       mustEnroll: isAnyLost || !accounts.contains { $0.stage == .active }
         || accounts.contains { $0.stage == .mustEnrollAgain },
       recordsTexts: recordsTexts, in: environment)
@@ -237,24 +248,26 @@ final class TokenService: Service, UserState {
   }
 
   private func reporter() -> @Sendable (TokenEvent) -> Void {
-    { [logger, limitedLog, vault, self] event in
+    { [logger, limitedLog, vault, publisher, self] event in
+      publisher.publish(event)
       switch event {
       case .rosterChanged: reload()
       case .mailboxMoved:
-        logger.info("\(event)")
+        logger.info("\(event)", metadata: event.fields)
         followMailboxes()
       case .disconnected, .stopped, .retrying, .stateStoreFailed, .trouble, .dropped, .expiredUnannounced:
-        limitedLog.report("\(event)", about: event.subject)
-      case .audited: logger.info("\(event)")
+        limitedLog.report(event)
+      case .audited: logger.info("\(event)", metadata: event.fields)
+      case .step: break
       case .code(let account, let transaction, let code):
-        logger.info("\(event)")
+        logger.info("\(event)", metadata: event.fields)
         note(code, of: account, transaction)
       case .counted(let account, let counts): note(counts, of: account)
       case .accountLost(let account):
-        logger.warning("\(event)")
+        logger.warning("\(event)", metadata: event.fields)
         noteLoss(of: account)
       case .connected(let id):
-        limitedLog.report("\(event)", at: .info, about: event.subject)
+        limitedLog.report(event, at: .info)
         guard let server = state.withLock({ $0.servers[id] }) as? any TimeSource else { return }
         // Store the server's time: a board that starts without a clock uses it to check this server's certificate.
         Task { if let time = await server.serverTime { try? vault.note(time: time, of: id) } }

@@ -7,8 +7,8 @@ import TokenServerStore
 
 /// Sends callbacks to portals when transactions have ended: at least once, until the portal confirms with 2xx or the
 /// result expires. Jobs are stored together with the result, so a restart loses none. A transaction ends once, so it
-/// has one job. The number of concurrent deliveries per host is limited, so that a slow portal delays only its own
-/// callbacks.
+/// has one job. The number of concurrent deliveries per host and per portal is limited, so that a slow portal delays
+/// only its own callbacks, whatever names it uses.
 final class CallbackWorker: Service {
   private static let atOnce = 256
   private static let atOnceForHost = 16
@@ -24,22 +24,29 @@ final class CallbackWorker: Service {
   private struct UnderWay {
     var transactions: Set<String> = []
     var hosts: [String: Int] = [:]
+    var portals: [String: Int] = [:]
 
     var fullHosts: [String] { hosts.filter { $0.value >= atOnceForHost }.map(\.key) }
+    /// A portal may have as many deliveries under way as remain free for others. So each of n busy portals gets an
+    /// equal part, and one of n + 1 parts stays free for the next.
+    var fullPortals: [String] { portals.filter { $0.value >= free }.map(\.key) }
+    private var free: Int { atOnce - transactions.count }
 
     mutating func begin(_ job: CallbackJob) -> Bool {
-      guard transactions.count < atOnce, hosts[job.host, default: 0] < atOnceForHost,
+      guard portals[job.portal, default: 0] < free, hosts[job.host, default: 0] < atOnceForHost,
         transactions.insert(job.transactionID).inserted
       else { return false }
       hosts[job.host, default: 0] += 1
+      portals[job.portal, default: 0] += 1
       return true
     }
 
     /// - Returns: whether other jobs may have waited for this one to end.
     mutating func end(_ job: CallbackJob) -> Bool {
-      let wasFull = transactions.count >= atOnce || hosts[job.host, default: 0] >= atOnceForHost
+      let wasFull = hosts[job.host, default: 0] >= atOnceForHost || portals.values.contains { $0 >= free }
       transactions.remove(job.transactionID)
       hosts[job.host] = hosts[job.host].flatMap { $0 > 1 ? $0 - 1 : nil }
+      portals[job.portal] = portals[job.portal].flatMap { $0 > 1 ? $0 - 1 : nil }
       return wasFull
     }
   }
@@ -63,7 +70,7 @@ final class CallbackWorker: Service {
         while !Task.isCancelled {
           var next: Timestamp?
           do { next = try await startDue(in: &group) } catch {
-            log.error("callbacks: \(error)")
+            if !(error is CancellationError) { log.error("callbacks: \(error)") }
             next = clock.now() + .seconds(1)
           }
           await wakeUp.wait(for: next.map { $0 - clock.now() })
@@ -76,11 +83,11 @@ final class CallbackWorker: Service {
   private func startDue(in group: inout DiscardingTaskGroup) async throws -> Timestamp? {
     let now = clock.now()
     var hasStarted = true
-    // One query may return only jobs of the busiest host; the loop repeats the query without the hosts that are at
-    // their limit.
+    // One query may return only jobs of the busiest host or portal; the loop repeats the query without those that are
+    // at their limit.
     while hasStarted {
-      let full = underWay.withLock { $0.fullHosts }
-      let jobs = try await dueJobs(now: now, without: full)
+      let (hosts, portals) = underWay.withLock { ($0.fullHosts, $0.fullPortals) }
+      let jobs = try await dueJobs(now: now, without: hosts, portals)
       hasStarted = false
       for job in jobs where underWay.withLock({ $0.begin(job) }) {
         hasStarted = true
@@ -90,13 +97,16 @@ final class CallbackWorker: Service {
     return try await store.read { try $0.nextCallback(after: now) }
   }
 
-  private func dueJobs(now: Timestamp, without hosts: [String]) async throws -> [CallbackJob] {
-    do {
-      return try await store.read { try $0.callbacks(dueBy: now, without: hosts, limit: 2 * Self.atOnce) }
-    } catch is CorruptRowError {
+  private func dueJobs(now: Timestamp, without hosts: [String], _ portals: [String]) async throws -> [CallbackJob] {
+    func read() async throws -> [CallbackJob] {
+      try await store.read {
+        try $0.callbacks(dueBy: now, without: hosts, portals: portals, limit: 2 * Self.atOnce)
+      }
+    }
+    do { return try await read() } catch is CorruptRowError {
       let effects = try await store.write { try $0.setAsideUnreadable(now: now) }
       for warning in effects.warnings { log.warning("\(warning)") }
-      return try await store.read { try $0.callbacks(dueBy: now, without: hosts, limit: 2 * Self.atOnce) }
+      return try await read()
     }
   }
 

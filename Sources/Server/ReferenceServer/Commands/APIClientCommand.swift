@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
-import Cryptography
 import TokenServerCore
 import TokenServerStore
 
 struct APIClientCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "api-client", abstract: "Manage the portals that may use the server.",
-    subcommands: [Add.self, List.self])
+    subcommands: [Add.self, Renew.self, Delete.self, List.self])
 
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -23,30 +22,57 @@ struct APIClientCommand: AsyncParsableCommand {
     @Flag(help: "May check access tokens: for a resource server that tokens call.")
     var introspection = false
 
-    private struct Added: Encodable {
-      var clientID: String
-      var clientSecret: String
-
-      enum CodingKeys: String, CodingKey {
-        case clientID = "client_id"
-        case clientSecret = "client_secret"
-      }
-    }
-
     func run() async throws {
       let id = try validated(id, as: "a client id")
       guard !id.contains(":") else { throw ValidationError("a client id must not contain a colon (RFC 7617)") }
       let session = try options.open()
-      let secret = Random.bytes(32).lowercaseHex
-      let hash = session.hasher.hash(secret, for: .portalSecret)
+      let (secret, hash) = session.newPortalSecret()
       let client = APIClient(
         id: id, secretHash: hash, mayAuthenticate: mobileAuthentication, mayManageDevices: endUser,
         mayIntrospect: introspection)
       guard try await session.store.write({ try $0.insertAPIClient(client) }) else {
-        throw CommandError("the client \(id) exists already")
+        throw CommandError("the client \(id) exists already; a new secret makes \"token-server api-client renew\"")
       }
-      options.print(
-        Added(clientID: id, clientSecret: secret), "client_id: \(id)\nclient_secret: \(secret)")
+      options.print(Credentials(id: id, secret: secret))
+    }
+  }
+
+  struct Renew: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Print a new secret for a portal; the former one is invalid at once.")
+
+    @OptionGroup var options: CommonOptions
+    @Argument(help: "The portal's client id.")
+    var id: String
+
+    func run() async throws {
+      let session = try options.open()
+      let (secret, hash) = session.newPortalSecret()
+      guard try await session.store.write({ [id] in try $0.renewAPIClient(id, secretHash: hash) }) else {
+        throw CommandError("there is no client \(id)")
+      }
+      options.print(Credentials(id: id, secret: secret))
+    }
+  }
+
+  struct Delete: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Delete a portal: its secret is invalid at once.")
+
+    @OptionGroup var options: CommonOptions
+    @Argument(help: "The portal's client id.")
+    var id: String
+
+    private struct Deleted: Encodable {
+      var clientID: String
+
+      enum CodingKeys: String, CodingKey { case clientID = "client_id" }
+    }
+
+    func run() async throws {
+      guard try await options.open().store.write({ [id] in try $0.deleteAPIClient(id) }) else {
+        throw CommandError("there is no client \(id)")
+      }
+      options.print(Deleted(clientID: id), "deleted the client \(id)")
     }
   }
 
@@ -88,5 +114,22 @@ struct APIClientCommand: AsyncParsableCommand {
           return ([client.id] + permissions.filter(\.0).map(\.1)).joined(separator: "  ")
         }.joined(separator: "\n"))
     }
+  }
+}
+
+/// What a portal needs to authenticate itself.
+private struct Credentials: Encodable {
+  var id: String
+  var secret: String
+
+  enum CodingKeys: String, CodingKey {
+    case id = "client_id"
+    case secret = "client_secret"
+  }
+}
+
+extension CommonOptions {
+  fileprivate func print(_ credentials: Credentials) {
+    print(credentials, "client_id: \(credentials.id)\nclient_secret: \(credentials.secret)")
   }
 }

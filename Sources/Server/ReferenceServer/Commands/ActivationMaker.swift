@@ -18,8 +18,18 @@ struct ActivationMaker {
       throw CommandError("the server's address is not known yet: set \"issuer\", or run \"token-server serve\" once")
     }
     self.issuer = issuer
+    if Self.isOnThisMachine(issuer) {
+      complain(
+        "warning: the URI names \(issuer), which other machines do not reach; for tokens on other machines set "
+          + "\"listen\" and \"issuer\" in \(session.directory.configurationFile)")
+    }
     pin = try ServerPin.read(session.directory.file(configuration.certificateFile))
     hasher = session.hasher
+  }
+
+  private static func isOnThisMachine(_ issuer: String) -> Bool {
+    let authority = issuer.dropFirst("https://".count)
+    return ["localhost", "127.", "[::1]"].contains { authority.hasPrefix($0) }
   }
 
   /// A new code: its digits, its URI, and the hash that the server stores.

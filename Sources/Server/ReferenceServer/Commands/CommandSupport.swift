@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+import Cryptography
 import DisplayText
 import Foundation
 import ReferenceProtocol
@@ -39,6 +40,19 @@ struct AdminSession {
   let store: Store
   let hasher: KeyedHasher
   let directory: ServerDirectory
+
+  /// - Throws: `CommandError` if there is no such user.
+  func requireUser(_ user: String) async throws {
+    guard try await store.read({ try $0.hasUser(UserID(user)) }) else {
+      throw CommandError("there is no user \(user)")
+    }
+  }
+
+  /// A new secret of a portal, and the hash of it that the server stores.
+  func newPortalSecret() -> (secret: String, hash: [UInt8]) {
+    let secret = Random.bytes(32).lowercaseHex
+    return (secret, hasher.hash(secret, for: .portalSecret))
+  }
 
   /// Makes a change and wakes the running server, which notifies the devices.
   func change(_ body: @escaping @Sendable (Database) throws -> Effects) async throws {

@@ -22,11 +22,13 @@ struct DeviceCommand: AsyncParsableCommand {
         var pin: PINState
         /// Wrong PIN attempts since the last correct PIN; nil without a PIN.
         var pinFailures: Int?
+        /// The identifiers of the registered authenticators other than the PIN.
+        var authenticators: [String]
 
         enum PINState: String, Encodable { case none, pending, active }
 
         enum CodingKeys: String, CodingKey {
-          case user, push, pin
+          case user, push, pin, authenticators
           case pinFailures = "pin_failures"
           case profileID = "profile_id"
           case mobileAuthentication = "mobile_authentication"
@@ -36,6 +38,8 @@ struct DeviceCommand: AsyncParsableCommand {
       var deviceID: String
       var name: String
       var softwareVersion: String
+      /// What the board says it is marked with.
+      var boardSerial: String?
       var createdAtMs: Int64
       var lastLoginAtMs: Int64?
       var users: [User]
@@ -44,6 +48,7 @@ struct DeviceCommand: AsyncParsableCommand {
         case name, users
         case deviceID = "device_id"
         case softwareVersion = "software_version"
+        case boardSerial = "board_serial"
         case createdAtMs = "created_at_ms"
         case lastLoginAtMs = "last_login_at_ms"
       }
@@ -52,17 +57,19 @@ struct DeviceCommand: AsyncParsableCommand {
         deviceID = device.id.text
         name = device.name
         softwareVersion = device.softwareVersion
+        boardSerial = device.boardSerial
         createdAtMs = device.createdAt.milliseconds
         lastLoginAtMs = device.lastLoginAt?.milliseconds
         users = profiles.map {
           User(
             user: $0.userID.text, profileID: $0.id.text, mobileAuthentication: $0.hasKeys, push: $0.isEnrolledForPush,
             pin: $0.hasPIN ? .active : $0.knowledge == nil ? .none : .pending,
-            pinFailures: $0.hasPIN ? $0.knowledge?.failures : nil)
+            pinFailures: $0.hasPIN ? $0.knowledge?.failures : nil, authenticators: $0.authenticators.map(\.id).sorted())
         }
       }
 
       var text: String {
+        let serial = boardSerial.map { ", board \($0.sanitized)" } ?? ""
         let lastLogin = lastLoginAtMs.map { ", last login \(moment(Timestamp($0)))" } ?? ""
         let lines = users.map { user in
           let enrollment = user.push ? "push" : user.mobileAuthentication ? "keys, no push" : "not enrolled"
@@ -72,9 +79,10 @@ struct DeviceCommand: AsyncParsableCommand {
             case .pending: ", PIN not chosen yet"
             case .active: ", PIN, \(user.pinFailures ?? 0) wrong"
             }
-          return "  \(user.user)  profile \(user.profileID), \(enrollment)\(pin)"
+          let others = user.authenticators.map { ", \($0)" }.joined()
+          return "  \(user.user)  profile \(user.profileID), \(enrollment)\(pin)\(others)"
         }
-        return (["\(deviceID)  \(name.sanitized) \(softwareVersion.sanitized)\(lastLogin)"] + lines).joined(
+        return (["\(deviceID)  \(name.sanitized) \(softwareVersion.sanitized)\(serial)\(lastLogin)"] + lines).joined(
           separator: "\n")
       }
     }
@@ -85,7 +93,7 @@ struct DeviceCommand: AsyncParsableCommand {
         return (entries, try database.unreadableRows(of: ["device", "profile"]))
       }
       unreadable.forEach(complain)
-      options.print(entries, entries.map(\.text).joined(separator: "\n"))
+      options.print(entries, entries.isEmpty ? "no devices" : entries.map(\.text).joined(separator: "\n"))
     }
   }
 

@@ -64,6 +64,7 @@ struct InitCommand: AsyncParsableCommand {
       certificate authority for portals: \(made.authority)
       pin for tokens: \(made.pinSHA256)
       next: token-server serve --directory \(made.directory)
+      for tokens on other machines, first set "listen" and "issuer" in \(target.configurationFile)
       """)
   }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+import CoreMetrics
 import Foundation
 import Glibc
 import Logging
+import NIOCore
 import Secrets
 import TokenServerCore
+import TokenServerMetrics
 
 struct ServeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -23,6 +26,11 @@ struct ServeCommand: AsyncParsableCommand {
   @Option(help: "The log level on standard error.")
   var logLevel = Verbosity.info
 
+  @Option(help: "The format of the log: text, or json with one object for each line.")
+  var logFormat = LogFormat.text
+
+  enum LogFormat: String, CaseIterable, ExpressibleByArgument { case text, json }
+
   enum Verbosity: String, CaseIterable, ExpressibleByArgument {
     case debug, info, notice, warning, error
 
@@ -36,8 +44,12 @@ struct ServeCommand: AsyncParsableCommand {
   func run() async throws {
     forbidMemoryDumps()
     let level = logLevel.level
-    LoggingSystem.bootstrap { label in
-      var handler = StreamLogHandler.standardError(label: label)
+    LoggingSystem.bootstrap { [logFormat] label in
+      var handler: any LogHandler =
+        switch logFormat {
+        case .text: StreamLogHandler.standardError(label: label)
+        case .json: JSONLog(label: label)
+        }
       // Informational messages of libraries are not useful to an operator.
       handler.logLevel = label == "token-server" || level < .info ? level : max(level, .notice)
       return SanitizedLog(handler)
@@ -45,13 +57,33 @@ struct ServeCommand: AsyncParsableCommand {
     let directory = ServerDirectory(path: directory)
     var configuration = try directory.configuration()
     configuration.port = port ?? configuration.port
+    guard FileManager.default.fileExists(atPath: directory.databaseFile) else {
+      throw CommandError(
+        "there is no database in \(directory.path): restore it, or create a new server with \"token-server init\"")
+    }
+    for (setting, name) in [("certificate", configuration.certificateFile), ("key", configuration.privateKeyFile)] {
+      let file = directory.file(name)
+      guard FileManager.default.isReadableFile(atPath: file) else {
+        throw CommandError("cannot read \(file), which is tls.\(setting) in \(directory.configurationFile)")
+      }
+    }
+    let registry = PrometheusRegistry()
+    if configuration.operations != nil { MetricsSystem.bootstrap(registry) }
     let lock = try directory.lockForServing()
     defer { close(lock) }
     do {
-      try await Server(directory: directory, configuration: configuration).run { issuer in
+      try await Server(directory: directory, configuration: configuration, registry: registry).run { issuer in
         print("listening on \(issuer)")
         fflush(nil)
       }
+    } catch let error as IOError {
+      let addresses =
+        ["\(configuration.listen):\(configuration.port)"]
+        + (configuration.operations.map { ["\($0.listen):\($0.port) (operations)"] } ?? [])
+      throw CommandError(
+        "cannot listen on \(addresses.joined(separator: " or ")): \(String(cString: strerror(error.errnoCode)))")
+    } catch let error as SocketAddressError.UnknownHost {
+      throw CommandError("\"listen\" is not an address of this machine: \(error.host)")
     } catch { throw CommandError("\(error)") }
   }
 }

@@ -66,7 +66,8 @@ struct TransactionCommand: AsyncParsableCommand {
       let held = holds.map { user, until in
         "\(user) is on hold until \(moment(until)) after \"not me\"; token-server user resume \(user) ends the hold"
       }
-      options.print(entries, (held + entries.map(\.text)).joined(separator: "\n"))
+      let lines = held + (entries.isEmpty ? ["no transactions"] : entries.map(\.text))
+      options.print(entries, lines.joined(separator: "\n"))
     }
   }
 }

@@ -5,7 +5,7 @@ import TokenServerStore
 
 struct UserCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "user", abstract: "Manage users of the server.", subcommands: [Add.self, Resume.self])
+    commandName: "user", abstract: "Manage users of the server.", subcommands: [Add.self, Delete.self, Resume.self])
 
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Add a user.")
@@ -24,6 +24,27 @@ struct UserCommand: AsyncParsableCommand {
       let isAdded = try await options.open().store.write { try $0.insertUser(UserID(user), now: now) }
       guard isAdded else { throw CommandError("the user \(user) already exists") }
       options.print(Added(user: user), "added the user \(user)")
+    }
+  }
+
+  struct Delete: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      abstract: "Delete a user and deregister the user from all devices, which are notified.")
+
+    @OptionGroup var options: CommonOptions
+    @Argument(help: "The user id that portals use.")
+    var user: String
+
+    private struct Deleted: Encodable {
+      var user: String
+    }
+
+    func run() async throws {
+      let session = try options.open()
+      let now = ServerClock.system.now()
+      try await session.requireUser(user)
+      try await session.change { [user] in try $0.deleteUser(UserID(user), now: now) }
+      options.print(Deleted(user: user), "deleted the user \(user)")
     }
   }
 
@@ -48,7 +69,9 @@ struct UserCommand: AsyncParsableCommand {
 
     func run() async throws {
       let now = ServerClock.system.now()
-      let wasHeld = try await options.open().store.write { [user] in try $0.endHold(of: UserID(user), now: now) }
+      let session = try options.open()
+      try await session.requireUser(user)
+      let wasHeld = try await session.store.write { [user] in try $0.endHold(of: UserID(user), now: now) }
       options.print(
         Resumed(user: user, wasHeld: wasHeld),
         wasHeld ? "the hold on \(user) has ended" : "\(user) was not on hold")

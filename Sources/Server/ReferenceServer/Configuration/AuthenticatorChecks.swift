@@ -29,20 +29,32 @@ extension ConfigurationFile.AuthenticatorTable {
     }
     var authenticator = Authenticator(id: id, name: name, kind: kind)
     guard kind == .custom else {
-      guard scripts == nil, timeLimitSeconds == nil, maxFailures == nil, user == nil else {
-        throw fail("\"scripts\", \"time_limit_seconds\", \"max_failures\" and \"user\" are for kind = \"custom\"")
+      guard scripts == nil, signature == nil, timeLimitSeconds == nil, maxFailures == nil, user == nil else {
+        throw fail(
+          "\"scripts\", \"signature\", \"time_limit_seconds\", \"max_failures\" and \"user\" are for kind = \"custom\"")
       }
       return authenticator
     }
+    authenticator.maxFailures =
+      try ConfigurationFile.within(1...100, maxFailures, "authenticator.max_failures") ?? authenticator.maxFailures
+    if let signature {
+      guard scripts == nil, timeLimitSeconds == nil, user == nil else {
+        throw fail("\"scripts\", \"time_limit_seconds\" and \"user\" are not for an authenticator with \"signature\"")
+      }
+      guard let scheme = Authenticator.SignatureScheme(rawValue: signature) else {
+        throw fail("the signature is \"security_key\" or \"badge\", not \"\(signature)\"")
+      }
+      authenticator.signature = scheme
+      return authenticator
+    }
     guard let scripts, !scripts.isEmpty, !scripts.contains("\0") else {
-      throw fail("\"scripts\" must be the folder with the executables \"register\" and \"authenticate\"")
+      throw fail(
+        "\"scripts\" must be the folder with the executables \"register\" and \"authenticate\"; or set \"signature\"")
     }
     authenticator.scripts = scripts
     authenticator.timeLimitSeconds =
       try ConfigurationFile.within(1...60, timeLimitSeconds, "authenticator.time_limit_seconds")
       ?? authenticator.timeLimitSeconds
-    authenticator.maxFailures =
-      try ConfigurationFile.within(1...100, maxFailures, "authenticator.max_failures") ?? authenticator.maxFailures
     if let user {
       guard (1...32).contains(user.utf8.count), user.utf8.allSatisfy({ Self.isAllowed($0) }), user.first != "-" else {
         throw fail("\"user\" is not a user name")
@@ -62,18 +74,22 @@ extension ConfigurationFile.AuthenticatorTable {
 }
 
 extension ConfigurationFile.TypeEntry {
-  /// Adds the settings about authenticators and displays.
+  /// Adds the settings about authenticators, displays and digits to type.
   func withAuthenticator(
     _ type: ServerConfiguration.MobileAuthenticationType, _ configuration: ServerConfiguration
   ) throws(ConfigurationFile.ConfigurationError) -> ServerConfiguration.MobileAuthenticationType {
     func fail(_ why: String) -> ConfigurationFile.ConfigurationError { .init("type \"\(name)\": \(why)") }
     var type = type
     type.requiresDisplay = requiresDisplay ?? false
+    guard readBack == nil || readBack == "digits" else { throw fail("\"read_back\" can only be \"digits\"") }
+    type.readsBack = readBack != nil
     let kind: ServerConfiguration.Authenticator.Kind
     switch type.method {
     case .push, .pushWithPIN, .other:
-      guard authenticator == nil, fallback == nil else {
-        throw fail("\"authenticator\" and \"fallback\" are for methods with an authenticator other than the PIN")
+      guard authenticator == nil, alternatives == nil, fallback == nil else {
+        throw fail(
+          "\"authenticator\", \"alternatives\" and \"fallback\" are for methods with an authenticator other than the PIN"
+        )
       }
       return type
     case .pushWithFingerprint: kind = .biometric
@@ -90,6 +106,10 @@ extension ConfigurationFile.TypeEntry {
       throw fail("\"authenticator\" must be the id of one [[authenticator]] of kind \"\(kind.rawValue)\"")
     }
     type.authenticator = chosen.id
+    type.alternatives = alternatives ?? []
+    guard type.alternatives.count < 16, Set(type.alternatives + [chosen.id]).count == type.alternatives.count + 1,
+      type.alternatives.allSatisfy({ configuration.authenticator($0).map { configuration.isEnabled($0.kind) } == true })
+    else { throw fail("\"alternatives\" must be ids of other [[authenticator]] that are enabled, each once") }
     switch fallback ?? ApprovalRequest.Method.pushWithPIN.rawValue {
     case ApprovalRequest.Method.pushWithPIN.rawValue: type.fallsBackToPIN = true
     case "none": type.fallsBackToPIN = false

@@ -27,6 +27,14 @@ extension ConfigurationFile {
     try check(limits, into: &configuration.limits)
     try check(application, into: &configuration.application)
     configuration.mqtt = try mqtt.map { entry throws(ConfigurationError) in try checked(entry) }
+    if let operations {
+      var settings = ServerConfiguration.Operations()
+      settings.listen = operations.listen ?? settings.listen
+      settings.port = try within(0...65535, operations.port, "operations.port") ?? settings.port
+      settings.drainSeconds =
+        try within(0...300, operations.drainSeconds, "operations.drain_seconds") ?? settings.drainSeconds
+      configuration.operations = settings
+    }
     configuration.callbackPrivateAddresses = try (callbackPrivateAddresses ?? []).map {
       text throws(ConfigurationError) in
       guard let range = AddressRange(text) else {

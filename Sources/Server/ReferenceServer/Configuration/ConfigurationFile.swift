@@ -26,6 +26,7 @@ struct ConfigurationFile {
   var limits: Limits?
   var application: Application?
   var mqtt: MQTT?
+  var operations: Operations?
   var callbackPrivateAddresses: [String]?
   var callback: [Callback]?
   var type: [TypeEntry]?
@@ -41,6 +42,7 @@ struct ConfigurationFile {
     limits = try reader.optionalTable("limits", Limits.init)
     application = try reader.optionalTable("application", Application.init)
     mqtt = try reader.optionalTable("mqtt", MQTT.init)
+    operations = try reader.optionalTable("operations", Operations.init)
     callbackPrivateAddresses = try reader.optionalTexts("callback_private_addresses")
     callback = try reader.optionalTables("callback", Callback.init)
     type = try reader.optionalTables("type", TypeEntry.init)
@@ -156,6 +158,18 @@ struct ConfigurationFile {
     }
   }
 
+  struct Operations {
+    var listen: String?
+    var port: Int?
+    var drainSeconds: Int?
+
+    fileprivate init(_ reader: inout TableReader) throws(TableError) {
+      listen = try reader.optionalText("listen")
+      port = try reader.optionalNumber("port")
+      drainSeconds = try reader.optionalNumber("drain_seconds")
+    }
+  }
+
   struct Callback {
     var url: String
     var username: String?
@@ -177,8 +191,10 @@ struct ConfigurationFile {
     var supersede: Bool?
     var deliveryRequired: Bool?
     var authenticator: String?
+    var alternatives: [String]?
     var fallback: String?
     var requiresDisplay: Bool?
+    var readBack: String?
 
     fileprivate init(_ reader: inout TableReader) throws(TableError) {
       name = try reader.text("name")
@@ -189,8 +205,10 @@ struct ConfigurationFile {
       supersede = try reader.optionalFlag("supersede")
       deliveryRequired = try reader.optionalFlag("delivery_required")
       authenticator = try reader.optionalText("authenticator")
+      alternatives = try reader.optionalTexts("alternatives")
       fallback = try reader.optionalText("fallback")
       requiresDisplay = try reader.optionalFlag("requires_display")
+      readBack = try reader.optionalText("read_back")
     }
   }
 
@@ -199,6 +217,7 @@ struct ConfigurationFile {
     var name: String
     var kind: String
     var scripts: String?
+    var signature: String?
     var timeLimitSeconds: Int?
     var maxFailures: Int?
     var user: String?
@@ -208,6 +227,7 @@ struct ConfigurationFile {
       name = try reader.text("name")
       kind = try reader.text("kind")
       scripts = try reader.optionalText("scripts")
+      signature = try reader.optionalText("signature")
       timeLimitSeconds = try reader.optionalNumber("time_limit_seconds")
       maxFailures = try reader.optionalNumber("max_failures")
       user = try reader.optionalText("user")

@@ -3,19 +3,22 @@
 enum ConfigurationTemplate {
   /// - Parameter pin: whether users have a PIN, which the type "payment" then requires.
   static func text(pin: Bool) -> String {
-    [server, mobileAuthentication, limits, application(pin: pin), mqtt, authenticators, callbacks, types(pin: pin)]
-      .joined(separator: "\n")
+    [
+      server, mobileAuthentication, limits, application(pin: pin), mqtt, operations, authenticators, callbacks,
+      types(pin: pin),
+    ]
+    .joined(separator: "\n")
   }
 
   private static let server = """
-    # Configuration of the token server. A restart makes changes count; an unknown setting is an error.
+    # Configuration of the token server. It is read when the server starts; an unknown setting is an error.
 
     listen = "127.0.0.1"
     port = 8443
-    # What tokens and portals call this server; by default the address and port above.
+    # The address of this server for tokens and portals, as https://HOST[:PORT]; by default the address and port above.
     # issuer = "https://auth.example.org"
     # access_log = false
-    # Loopback, link-local and private addresses that callbacks may go to, as ADDRESS or ADDRESS/BITS.
+    # Loopback, link-local and private addresses that callbacks may use, as ADDRESS or ADDRESS/BITS.
     # callback_private_addresses = []
 
     [tls]
@@ -76,7 +79,7 @@ enum ConfigurationTemplate {
     # length = 5
     # The longest run of one digit; any, if absent.
     # max_repeats = 2
-    # Whether all digits may stand at one distance, as in 12345.
+    # Whether all digits may have the same distance, as in 12345 or 97531.
     # sequences_allowed = false
     # block_list = []
 
@@ -84,7 +87,7 @@ enum ConfigurationTemplate {
   }
 
   private static let mqtt = """
-    # Hints over an MQTT broker too, with TLS, for tokens that are set up for it.
+    # An MQTT broker (TLS, version 5) for hints to tokens that request it.
     # [mqtt]
     # broker = "broker.example.org:8883"
     # A PEM file, for a broker whose certificate is not from one of the system's authorities.
@@ -95,9 +98,19 @@ enum ConfigurationTemplate {
 
     """
 
+  private static let operations = """
+    # Health checks (/healthz, /readyz) and metrics (/metrics) over HTTP without TLS: docs/operations.md.
+    # [operations]
+    # listen = "127.0.0.1"
+    # port = 9464
+    # Seconds from SIGTERM, when /readyz begins to fail, until the server ends.
+    # drain_seconds = 0
+
+    """
+
   private static let authenticators = """
     # What users may register in addition to the PIN. A custom one has a folder with the executables "register" and
-    # "authenticate".
+    # "authenticate", or signs with P-256: signature = "security_key" (FIDO2) or "badge" (PIV).
     # [[authenticator]]
     # id = "fingerprint"
     # name = "Fingerprint"
@@ -137,6 +150,8 @@ enum ConfigurationTemplate {
       # delivery_required = false
       # A device without a display cannot be asked.
       # requires_display = false
+      # The user types the digits that the portal names in read_back, such as the amount, on the keypad.
+      # read_back = "digits"
       [type.messages]
       en = "Do you want to log in?"
 

@@ -9,7 +9,8 @@ struct ScriptProcess {
   enum Ending: Equatable {
     /// Ended with exit status 0; what it wrote.
     case output([UInt8])
-    /// Could not be started, exceeded a limit, was killed, or ended with another status.
+    case notStarted
+    /// Exceeded a limit, was killed, or ended with another status.
     case failed
   }
 
@@ -22,15 +23,15 @@ struct ScriptProcess {
 
   func run(_ input: [UInt8]) -> Ending {
     let inputFile = approval_memory_file()
-    guard inputFile >= 0 else { return .failed }
+    guard inputFile >= 0 else { return .notStarted }
     defer { close(inputFile) }
-    guard Self.write(input, to: inputFile), lseek(inputFile, 0, SEEK_SET) == 0 else { return .failed }
+    guard Self.write(input, to: inputFile), lseek(inputFile, 0, SEEK_SET) == 0 else { return .notStarted }
     var ends: [Int32] = [-1, -1]
-    guard approval_pipe(&ends) == 0 else { return .failed }
+    guard approval_pipe(&ends) == 0 else { return .notStarted }
     defer { close(ends[0]) }
     let child = spawn(input: inputFile, output: ends[1])
     close(ends[1])
-    guard let child else { return .failed }
+    guard let child else { return .notStarted }
     let deadline = Uptime.now() + timeLimit
     let output = read(ends[0], until: deadline)
     let hasEnded = output != nil && Self.wait(for: child, until: deadline)
@@ -47,7 +48,7 @@ struct ScriptProcess {
     var environment = Self.copies(["PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"])
     defer { for text in arguments + environment { free(text) } }
     var child: pid_t = 0
-    let error = approval_spawn(&child, &arguments, &environment, folder, input, output)
+    let error = approval_spawn(&child, &arguments, &environment, folder, input, output, -1)
     return error == 0 ? child : nil
   }
 

@@ -14,25 +14,60 @@ final class ScriptProcesses: ScriptRunner {
   static let mostForOneDevice = 4
 
   private let directory: ServerDirectory
-  private let log: Logger
+  private let log: DeviceLog
+  private let isRoot: Bool
   /// The number of scripts that run, by client ID.
   private let running = Mutex([String: Int]())
 
-  init(directory: ServerDirectory, log: Logger) {
+  /// - Parameter isRoot: whether the scripts of other users can be run.
+  init(directory: ServerDirectory, log: DeviceLog, isRoot: Bool = geteuid() == 0) {
     self.directory = directory
     self.log = log
+    self.isRoot = isRoot
   }
 
   func run(_ call: ScriptCall, of authenticator: ServerConfiguration.Authenticator) async -> ScriptResult? {
     guard enter(call.clientID) else { return nil }
     defer { leave(call.clientID) }
     let result = await result(of: call, authenticator)
-    if result.outcome == .notRun {
-      log.error(
+    if [.notRun, .noResult].contains(result.outcome) {
+      log.about(ClientID(call.clientID)).error(
         "script \(call.step.rawValue) of authenticator \(authenticator.id): status \(result.status), \(result.fault)")
     }
     return result
   }
+
+  func canRun(_ authenticator: ServerConfiguration.Authenticator) -> Bool {
+    Self.obstacle(to: authenticator, in: directory, isRoot: isRoot) == nil
+  }
+
+  /// Why one of the scripts cannot be run now; nil for a built-in verifier and for scripts that can be run.
+  static func obstacle(
+    to authenticator: ServerConfiguration.Authenticator, in directory: ServerDirectory, isRoot: Bool = geteuid() == 0
+  ) -> String? {
+    guard authenticator.kind == .custom, authenticator.signature == nil else { return nil }
+    let name = "authenticator \(authenticator.id)"
+    for step in ScriptCall.Step.allCases {
+      let file = file(of: step, authenticator, in: directory)
+      guard access(file, F_OK) == 0 else { return "\(name) cannot be used: \(file) does not exist" }
+      guard access(file, X_OK) == 0 else { return "\(name) cannot be used: \(file) is not executable" }
+    }
+    // setpriv would fail like a script that gives no result, and the attempt would count.
+    guard isRoot || authenticator.user == nil else {
+      return "\(name) cannot be used: its user is set, and the server does not run as root"
+    }
+    return nil
+  }
+
+  /// Warnings about the authenticators that are enabled and cannot be used.
+  static func warnings(about configuration: ServerConfiguration, in directory: ServerDirectory) -> [String] {
+    guard configuration.isEnabled(.custom) else { return [] }
+    return configuration.authenticators.compactMap { obstacle(to: $0, in: directory) }
+  }
+
+  private static func file(
+    of step: ScriptCall.Step, _ authenticator: ServerConfiguration.Authenticator, in directory: ServerDirectory
+  ) -> String { "\(directory.absoluteFile(authenticator.scripts))/\(step.rawValue)" }
 
   private func enter(_ device: String) -> Bool {
     running.withLock { running in
@@ -52,9 +87,11 @@ final class ScriptProcesses: ScriptRunner {
 
   private func result(of call: ScriptCall, _ authenticator: ServerConfiguration.Authenticator) async -> ScriptResult {
     let folder = directory.absoluteFile(authenticator.scripts)
-    let file = "\(folder)/\(call.step.rawValue)"
+    let file = Self.file(of: call.step, authenticator, in: directory)
     guard access(file, F_OK) == 0 else { return ScriptResult(status: ScriptResult.missing) }
     guard access(file, X_OK) == 0 else { return ScriptResult(status: ScriptResult.notExecutable) }
+    // setpriv would fail like a script that gives no result, and the attempt would count.
+    guard isRoot || authenticator.user == nil else { return ScriptResult(status: ScriptResult.executionFailed) }
     let process = ScriptProcess(
       command: Self.command(file, user: authenticator.user), folder: folder,
       timeLimit: .seconds(authenticator.timeLimitSeconds), outputLimit: ScriptResult.largestOutput)
@@ -62,7 +99,8 @@ final class ScriptProcesses: ScriptRunner {
     return await withCheckedContinuation { continuation in
       DispatchQueue.global().async {
         switch process.run(input) {
-        case .failed: continuation.resume(returning: ScriptResult(status: ScriptResult.executionFailed))
+        case .notStarted: continuation.resume(returning: ScriptResult(status: ScriptResult.executionFailed))
+        case .failed: continuation.resume(returning: .failed)
         case .output(let output): continuation.resume(returning: ScriptResult(parsing: output))
         }
       }

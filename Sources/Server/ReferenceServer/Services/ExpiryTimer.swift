@@ -51,7 +51,7 @@ final class ExpiryTimer: ExpirySchedule, Service {
           }
           try await planNext()
         } catch {
-          announcer.log.error("expiry: \(error)")
+          if !(error is CancellationError) { announcer.log.error("expiry: \(error)") }
           shortest = .seconds(1)
         }
         let untilNext = planned.withLock { $0 }.map { $0 + Self.grace - clock.now() } ?? Self.forgetEvery

@@ -8,9 +8,21 @@ import TokenServerHTTP
 struct ServerAnnouncer: Announcer {
   let hub: EventHub
   /// Nil without a broker.
-  var mailboxPublisher: MailboxPublisher?
+  let mailboxPublisher: MailboxPublisher?
   let callbacks: AsyncSignal
   let log: Logger
+  let deviceLog: DeviceLog
+
+  init(
+    hub: EventHub, mailboxPublisher: MailboxPublisher? = nil, callbacks: AsyncSignal, log: Logger,
+    deviceLog: DeviceLog? = nil
+  ) {
+    self.hub = hub
+    self.mailboxPublisher = mailboxPublisher
+    self.callbacks = callbacks
+    self.log = log
+    self.deviceLog = deviceLog ?? DeviceLog(log)
+  }
 
   /// Whether the device is expected to receive hints immediately. A broker does not report whether a device is
   /// connected.
@@ -25,6 +37,7 @@ struct ServerAnnouncer: Announcer {
       if notice.event.kind == .deviceRevoked { hub.remove(notice.clientID) }
     }
     if effects.callbacksDue { callbacks.ring() }
+    for ending in effects.endings { ServerMetrics.count(ending) }
     for warning in effects.warnings { log.warning("\(warning)") }
   }
 }

@@ -11,7 +11,7 @@ struct UnreadableRowReport: Service {
   func run() async throws {
     do {
       for line in try await store.read({ try $0.unreadableRows() }) { log.warning("\(line)") }
-    } catch { log.error("the rows could not be checked: \(error)") }
+    } catch is CancellationError {} catch { log.error("the rows could not be checked: \(error)") }
     try? await gracefulShutdown()
   }
 }

@@ -9,8 +9,7 @@ extension AnswerService {
   func record(
     _ proof: [UInt8], of claim: AuthenticatorClaim, in arrival: ArrivedAnswer, for transaction: Transaction
   ) async throws -> StoredReply {
-    let name = AuthenticatorName(
-      profile: ProfileName(clientID: transaction.clientID, id: transaction.profileID), id: claim.authenticator)
+    let name = transaction.name(of: claim.authenticator)
     let attempt = AuthenticatorAttempt(name: name, key: arrival.key, requestHash: arrival.hash)
     let issuer = origin.issuer
     // Signed before the result is known, because signing must not happen inside a database transaction.
@@ -20,7 +19,8 @@ extension AnswerService {
       result = try await authenticators.verify(
         attempt, isProved: { claim.isProved(by: proof, $0) }, call: call(name, claim, transaction)
       ) { records, outcome in
-        try Self.consequences(of: outcome, transactionEnd, on: transaction, by: arrival, issuer: issuer, in: records)
+        try Self.consequences(
+          of: outcome, with: name.id, transactionEnd, on: transaction, by: arrival, issuer: issuer, in: records)
       }
     } catch let error as AuthenticatorVerifier.VerificationError { throw DeviceAPIError(error) }
     if case .notRun(let info) = result.outcome { throw DeviceAPIError(notRun: info) }
@@ -37,39 +37,55 @@ extension AnswerService {
     call.type = transaction.type
     call.decision = claim.decision.rawValue
     call.requestSHA256 = claim.requestSHA256.base64URL
-    let message = (try? JSON.decode(ApprovalRequest.self, from: transaction.request))?.message ?? ""
-    call.messageSHA256 = SHA256.hash(Array(message.utf8)).base64URL
+    let request = try? JSON.decode(ApprovalRequest.self, from: transaction.request)
+    call.messageSHA256 = AuthenticatorChallenge.digest(ofMessage: request?.message)
+    call.setChallenge()
     return call
   }
 
   private static func consequences(
-    of outcome: AuthenticatorOutcome, _ transactionEnd: TransactionEnd?, on transaction: Transaction,
-    by arrival: ArrivedAnswer, issuer: String, in records: any ServerRecords
+    of outcome: AuthenticatorOutcome, with authenticator: String, _ transactionEnd: TransactionEnd?,
+    on transaction: Transaction, by arrival: ArrivedAnswer, issuer: String, in records: any ServerRecords
   ) throws -> AttemptConsequences {
     if case .notRun = outcome { return .init() }
+    if case .noResult = outcome {
+      return .init(reply: Problem(outcome, issuer: issuer).map { StoredReply($0, to: arrival.hash) })
+    }
     if case .right(let info) = outcome {
-      guard try records.countAuthenticatorAttempt(for: transaction.id, nonce: transaction.nonce) else { return .init() }
+      guard try records.countAttempt(with: authenticator, for: transaction, nonce: transaction.nonce) else {
+        return .init()
+      }
       let (reply, effects) = try end(
         transaction, .accepted, transactionEnd, by: arrival, customInfo: info, in: records)
       return .init(reply: reply, effects: effects ?? Effects())
     }
     let nonce = Random.bytes(32).base64URL
     // The request was canceled or replaced meanwhile; the attempt still counts.
-    guard try records.countAuthenticatorAttempt(for: transaction.id, nonce: nonce) else { return .init() }
+    guard try records.countAttempt(with: authenticator, for: transaction, nonce: nonce) else { return .init() }
     let profile = try records.profile(transaction.profileID, on: transaction.clientID)
     let canUsePIN = transaction.hasFallback && profile?.hasPIN == true
     var isRevoked = false
     if case .revoked = outcome { isRevoked = true }
-    let isOver = isRevoked && !canUsePIN
-    let problem = Problem(outcome, issuer: issuer, nonce: isOver ? nil : nonce, canUsePIN: canUsePIN)
+    let isOver = try isRevoked && !canUsePIN && !records.hasRegistered(oneOf: transaction, without: authenticator)
+    var problem = Problem(outcome, issuer: issuer, nonce: isOver ? nil : nonce, canUsePIN: canUsePIN)
+    if isOver { problem?.state = .failed }
     let effects = isOver ? try records.end(transaction, .invalidAnswers, now: arrival.arrivedAt) : nil
     return .init(reply: problem.map { StoredReply($0, to: arrival.hash) }, effects: effects ?? Effects())
   }
 }
 
 extension Transaction {
-  /// The authenticator of the request; nil if the method needs none.
-  var authenticatorName: AuthenticatorName? {
-    authenticator.map { AuthenticatorName(profile: ProfileName(clientID: clientID, id: profileID), id: $0) }
+  /// An authenticator of the request's profile.
+  func name(of authenticator: String) -> AuthenticatorName {
+    AuthenticatorName(profile: ProfileName(clientID: clientID, id: profileID), id: authenticator)
+  }
+}
+
+extension ServerRecords {
+  fileprivate func countAttempt(
+    with authenticator: String, for transaction: Transaction, nonce: String
+  ) throws -> Bool {
+    let method = transaction.authenticators.first { $0.authenticator == authenticator }?.method ?? transaction.method
+    return try countAuthenticatorAttempt(for: transaction.id, nonce: nonce, method: method)
   }
 }

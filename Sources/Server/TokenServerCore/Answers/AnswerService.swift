@@ -54,10 +54,11 @@ package struct AnswerService: Sendable {
   private func serialized(
     _ transaction: Transaction, _ body: @Sendable () async throws -> StoredReply
   ) async throws -> StoredReply {
-    guard let name = transaction.authenticatorName else {
+    let names = transaction.authenticators.map { transaction.name(of: $0.authenticator) }
+    guard !names.isEmpty else {
       return try await pins.serialized(with: transaction.profileID, on: transaction.clientID, body)
     }
-    return try await authenticators.serialized(with: name, body)
+    return try await authenticators.serialized(with: names, body)
   }
 
   /// Handles a denial without keys.
@@ -91,7 +92,7 @@ package struct AnswerService: Sendable {
       guard transaction.authenticator != nil else {
         return try await record(proof, of: claim, in: arrival, for: transaction)
       }
-      // A fallback: `serialized` has taken the lock of the authenticator, not that of the PIN.
+      // A fallback: `serialized` has taken the locks of the authenticators, not that of the PIN.
       return try await pins.serialized(with: transaction.profileID, on: transaction.clientID) {
         try await record(proof, of: claim, in: arrival, for: transaction)
       }

@@ -36,12 +36,21 @@ package enum AnswerVerifier {
       try require((answer.underlyingError ?? "").utf8.count <= 256, "underlying_error is longer than 256 bytes")
       return .ending(.denied, answer.reason ?? .declined, underlyingError: answer.underlyingError)
     }
+    let request: ApprovalRequest
+    do { request = try JSON.decode(ApprovalRequest.self, from: transaction.request) } catch {
+      throw AnswerError(why: "the request cannot be read: \(error)")
+    }
     let isFallback = transaction.hasFallback && answer.methodUsed == .pushWithPIN
+    let used = isFallback ? nil : request.authenticators.first { $0.authenticator == answer.authenticator }
     try require(
-      answer.methodUsed == transaction.method || isFallback, "method_used is not the request's method or a fallback")
+      answer.methodUsed == used?.method ?? transaction.method || isFallback,
+      "method_used is not the request's method, a fallback or that of an alternative")
     try require(
-      answer.fallbackFrom == nil || (isFallback && answer.fallbackFrom == transaction.method),
+      answer.fallbackFrom == nil
+        || (answer.methodUsed != transaction.method && answer.fallbackFrom == transaction.method),
       "fallback_from is not the request's method")
+    // Also an approval by a device that does not know this member.
+    try require(answer.readBack == request.readBack, "read_back is not that of the request")
     guard answer.methodUsed != .push else { return .ending(.accepted, nil) }
     try require(answer.attempt == transaction.attempts + 1, "attempt is not the next one")
     guard let nonce = bytes(base64URL: transaction.nonce) else { throw AnswerError(why: "nonce is not Base64url") }
@@ -49,8 +58,8 @@ package enum AnswerVerifier {
       let claim = ApprovalClaim(nonce: nonce, requestSHA256: requestSHA256, decision: answer.decision)
       return .proof(try signature(answer.pinProof, "pin_proof"), of: claim)
     }
-    guard let authenticator = transaction.authenticator, answer.authenticator == authenticator else {
-      throw AnswerError(why: "authenticator is not the request's")
+    guard let authenticator = used?.authenticator else {
+      throw AnswerError(why: "authenticator is not one of the request's")
     }
     guard let data = CustomData.parse(answer.customData) else {
       throw AnswerError(why: "custom_data is not Base64 of at most \(AuthenticatorClaim.largestData) bytes")

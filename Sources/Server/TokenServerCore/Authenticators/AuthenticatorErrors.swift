@@ -15,6 +15,10 @@ extension Problem {
     case .wrong(let info):
       self.init(.customFailed, issuer: issuer)
       customInfo = info
+    case .noResult(let info):
+      self.init(.authenticatorError, issuer: issuer, detail: "the script of the authenticator gave no result")
+      customInfo = info
+      return
     case .revoked(let info, let kind):
       self.init(kind == .biometric ? .biometricFailed : .customFailed, issuer: issuer)
       (customInfo, authenticatorRevoked) = (info, true)
@@ -28,7 +32,11 @@ extension OAuthError {
   /// - Returns: nil if the attempt succeeded, or could not be verified.
   package init?(_ outcome: AuthenticatorOutcome) {
     guard let problem = Problem(outcome, issuer: "") else { return nil }
-    self.init("invalid_grant", "The authenticator failed.", code: problem.code)
+    if case .noResult = outcome {
+      self.init("server_error", "The script of the authenticator gave no result.", code: problem.code)
+    } else {
+      self.init("invalid_grant", "The authenticator failed.", code: problem.code)
+    }
     (customInfo, authenticatorRevoked) = (problem.customInfo, problem.authenticatorRevoked)
   }
 }

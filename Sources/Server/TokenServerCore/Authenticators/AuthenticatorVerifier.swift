@@ -12,6 +12,9 @@ package enum AuthenticatorOutcome: Sendable, Equatable {
   case revoked(CustomInfo?, ServerConfiguration.Authenticator.Kind)
   /// The script could not be run; the attempt is not counted.
   case notRun(CustomInfo)
+  /// The script was started and gave no result. It may have compared the data, so the attempt stays counted: otherwise
+  /// an attacker could guess with a script that is slow, or fails, for wrong data.
+  case noResult(CustomInfo)
 }
 
 /// Verifies proofs of authenticators other than the PIN, for logins and answers, in two durable steps: the attempt is
@@ -57,6 +60,21 @@ package struct AuthenticatorVerifier: Sendable {
     try await keyedMutex.withLock("\(name.profile.clientID)/\(name.profile.id)/\(name.id)", body)
   }
 
+  /// The same for several authenticators of one profile.
+  package func serialized<Value: Sendable>(
+    with names: [AuthenticatorName], _ body: @Sendable () async throws -> Value
+  ) async throws -> Value {
+    // Each once and in one order, so that no caller waits for itself, and no two for each other.
+    try await serialized(withSorted: Set(names).sorted { $0.id < $1.id }[...], body)
+  }
+
+  private func serialized<Value: Sendable>(
+    withSorted names: ArraySlice<AuthenticatorName>, _ body: @Sendable () async throws -> Value
+  ) async throws -> Value {
+    guard let first = names.first else { return try await body() }
+    return try await serialized(with: first) { try await serialized(withSorted: names.dropFirst(), body) }
+  }
+
   /// Verifies one attempt. The caller runs inside `serialized` and has found no stored reply for the attempt.
   /// - Parameters:
   ///   - isProved: verifies the proof with the authenticator's key; called at most once.
@@ -99,7 +117,7 @@ package struct AuthenticatorVerifier: Sendable {
     guard let (outcome, consequences) = concluded else { throw VerificationError.overtaken }
     announcer.announce(consequences.effects)
     let (name, profile) = (attempt.name.id, attempt.name.profile)
-    announcer.log.notice(
+    announcer.deviceLog.about(profile.clientID).notice(
       "authenticator \(name) of profile \(profile.id) on device \(profile.clientID): \(outcome.logText)")
     return (outcome, consequences.reply)
   }
@@ -159,9 +177,10 @@ extension ServerRecords {
     case .notRun:
       try setFailures(max(0, record.failures - 1), of: attempt.name)
       return .notRun(result.info)
-    case .mayRetry:
+    case .mayRetry, .noResult:
       let limit = configuration.offered(attempt.name.id, kind: record.kind)?.maxFailures ?? 1
-      return record.failures < limit ? .wrong(result.info) : .revoked(result.info, record.kind)
+      guard record.failures < limit else { return .revoked(result.info, record.kind) }
+      return result.outcome == .mayRetry ? .wrong(result.info) : .noResult(result.info)
     case .final: return .revoked(result.info, record.kind)
     }
   }
@@ -172,13 +191,17 @@ extension ServerRecords {
     try setFailures(max(0, record.failures - 1), of: attempt.name)
   }
 
-  /// Deregisters an authenticator. Idempotent. Requests that need it and have no fallback fail.
+  /// Deregisters an authenticator. Idempotent. Requests that need it, and for which there is neither another
+  /// authenticator nor a fallback, fail.
   /// - Parameter byServer: whether the device must be notified.
   package func deregister(_ name: AuthenticatorName, byServer: Bool, now: Timestamp) throws -> Effects {
     var effects = Effects()
     guard try removeAuthenticator(name) else { return effects }
     for transaction in try openTransactions(of: name.profile.clientID, now: now)
-    where transaction.profileID == name.profile.id && transaction.authenticator == name.id && !transaction.hasFallback {
+    where transaction.profileID == name.profile.id && !transaction.hasFallback
+      && transaction.authenticators.contains(where: { $0.authenticator == name.id })
+    {
+      guard try !hasRegistered(oneOf: transaction) else { continue }
       try end(transaction, .enrollmentRemoved, now: now).map { effects.add($0) }
     }
     if byServer {
@@ -190,6 +213,15 @@ extension ServerRecords {
   }
 }
 
+extension ServerRecords {
+  /// Whether an authenticator of the request is registered.
+  /// - Parameter lost: one that does not count.
+  func hasRegistered(oneOf transaction: Transaction, without lost: String? = nil) throws -> Bool {
+    let registered = try profile(transaction.profileID, on: transaction.clientID)?.authenticators.map(\.id) ?? []
+    return transaction.authenticators.contains { $0.authenticator != lost && registered.contains($0.authenticator) }
+  }
+}
+
 extension AuthenticatorOutcome {
   fileprivate var logText: String {
     func status(_ info: CustomInfo?) -> String { info.map { ", script status \($0.status)" } ?? "" }
@@ -198,6 +230,7 @@ extension AuthenticatorOutcome {
     case .wrong(let info): "wrong\(status(info))"
     case .revoked(let info, _): "wrong, deregistered\(status(info))"
     case .notRun(let info): "the script was not run\(status(info))"
+    case .noResult(let info): "the script gave no result\(status(info))"
     }
   }
 }

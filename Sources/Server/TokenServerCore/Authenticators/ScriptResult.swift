@@ -10,12 +10,22 @@ package struct ScriptResult: Sendable, Equatable {
   package let status: Int
   package let data: String
   package let registrationData: String?
+  /// Whether the script was started and gave no result of its own.
+  private let isMissing: Bool
 
   package init(status: Int, data: String = "", registrationData: String? = nil) {
+    self.init(status, data, registrationData, isMissing: false)
+  }
+
+  private init(_ status: Int, _ data: String, _ registrationData: String?, isMissing: Bool) {
     self.status = status
     self.data = data
     self.registrationData = registrationData
+    self.isMissing = isMissing
   }
+
+  /// For a script that was started, and exceeded a limit or ended with an error.
+  package static let failed = ScriptResult(executionFailed, "", nil, isMissing: true)
 
   private struct Output: Decodable {
     var status: Int
@@ -34,7 +44,7 @@ package struct ScriptResult: Sendable, Equatable {
       (2000...5999).contains(output.status), (output.data ?? "").utf8.count <= Self.largestData,
       (output.registrationData ?? "").utf8.count <= Self.largestRegistrationData
     else {
-      self.init(status: Self.badResult)
+      self.init(Self.badResult, "", nil, isMissing: true)
       return
     }
     self.init(status: output.status, data: output.data ?? "", registrationData: output.registrationData)
@@ -50,10 +60,17 @@ package struct ScriptResult: Sendable, Equatable {
 
   package var info: CustomInfo { CustomInfo(status: status, data: data) }
 
-  package enum Class: Sendable { case accepted, notRun, mayRetry, final }
+  package enum Class: Sendable {
+    case accepted, mayRetry, final
+    /// The script was not started, or says that it has not compared the data.
+    case notRun
+    /// The script was started and gave no result: it may have compared the data.
+    case noResult
+  }
 
   package var outcome: Class {
-    switch status {
+    guard !isMissing else { return .noResult }
+    return switch status {
     case 2000...2999: .accepted
     case 4000...4999: .mayRetry
     case 5000...5999: .final

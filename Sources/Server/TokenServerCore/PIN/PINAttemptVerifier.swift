@@ -67,13 +67,15 @@ package struct PINAttemptVerifier: Sendable {
     }
     guard let (outcome, consequences) = verified else { throw VerificationError.overtaken }
     announcer.announce(consequences.effects)
-    announcer.log.notice("profile \(attempt.profileID) on device \(attempt.clientID): \(describe(outcome))")
+    ServerMetrics.count(outcome)
+    announcer.deviceLog.about(attempt.clientID).notice(
+      "profile \(attempt.profileID) on device \(attempt.clientID): \(describe(outcome))")
     return consequences.reply
   }
 
   private func describe(_ outcome: PINVerificationOutcome) -> String {
     switch outcome {
-    case .right: "PIN right"
+    case .right: "PIN correct"
     case .wrong(let counts): "PIN wrong, \(counts.remainingFailureCount) of \(limit) attempts left"
     case .limitReached: "PIN wrong, no attempts left: user deregistered"
     }

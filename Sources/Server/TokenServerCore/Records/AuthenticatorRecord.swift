@@ -88,7 +88,8 @@ package protocol AuthenticatorRecords {
 
   /// An attempt that was counted and not concluded.
   func countedAttempt(_ attempt: AuthenticatorAttempt) throws -> CountedAuthenticatorAttempt?
-  /// Stores the attempt and, if the authenticator is registered, adds one failure to it.
+  /// Stores the attempt and, if the authenticator is registered, adds one failure to it. Drops attempts beyond
+  /// `AuthenticatorAttempt.mostOpen`.
   func insert(_ attempt: AuthenticatorAttempt, _ counted: CountedAuthenticatorAttempt, now: Timestamp) throws
   /// - Returns: false if there was no such attempt.
   func delete(_ attempt: AuthenticatorAttempt) throws -> Bool
@@ -116,6 +117,10 @@ package struct NewAuthenticator: Sendable {
 
 /// One attempt with an authenticator: an answer, a login, or the registration of a custom authenticator.
 package struct AuthenticatorAttempt: Sendable {
+  /// The maximum number of attempts of one authenticator that are stored without their conclusion; older ones are
+  /// dropped, and stay counted.
+  package static let mostOpen = 16
+
   package let name: AuthenticatorName
   /// Attempts with the same key are the same attempt.
   package let key: String

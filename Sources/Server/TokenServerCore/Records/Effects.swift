@@ -14,8 +14,16 @@ package struct Effects: Sendable, Equatable {
     }
   }
 
+  /// A transaction that ended, for the metrics.
+  package struct Ending: Sendable, Equatable {
+    package let state: RequestState
+    /// Since it was created.
+    package let after: Duration
+  }
+
   package var notices: [Notice] = []
   package var callbacksDue = false
+  package var endings: [Ending] = []
   /// Warnings for the log.
   package var warnings: [String] = []
 
@@ -32,6 +40,7 @@ package struct Effects: Sendable, Equatable {
   package mutating func add(_ other: Effects) {
     notices += other.notices
     callbacksDue = callbacksDue || other.callbacksDue
+    endings += other.endings
     warnings += other.warnings
   }
 }

@@ -30,7 +30,7 @@ package protocol TransactionRecords {
     _ id: String, _ state: RequestState, _ reason: NotAuthenticatedReason?, _ transactionEnd: TransactionEnd?,
     now: Timestamp
   ) throws -> Bool
-  func insertCallback(_ transactionID: String, url: String, dueAt: Timestamp) throws
+  func insertCallback(_ transactionID: String, url: String, of portal: String, dueAt: Timestamp) throws
   /// - Returns: the number of invalid answers to this transaction, including this one; 0 if it is not open.
   func countBadAnswer(to id: String) throws -> Int
   /// Counts a verified PIN attempt for this transaction.
@@ -40,7 +40,7 @@ package protocol TransactionRecords {
   /// Counts a verified attempt with an authenticator other than the PIN for this transaction.
   /// - Parameter nonce: the nonce that the next answer must contain.
   /// - Returns: false if the transaction is not open.
-  func countAuthenticatorAttempt(for id: String, nonce: String) throws -> Bool
+  func countAuthenticatorAttempt(for id: String, nonce: String, method: ApprovalRequest.Method) throws -> Bool
   /// Starts a hold on the user's requests; an existing hold that ends later is kept.
   func hold(_ userID: UserID, until: Timestamp) throws
   /// - Returns: when the hold ends; nil if there is none.

@@ -9,6 +9,8 @@ package struct Transaction: Sendable, Equatable {
   package let profileID: ProfileID
   package let type: String
   package let method: ApprovalRequest.Method
+  /// The client id of the portal; empty for a transaction of an earlier version.
+  package var portal = ""
   package let callbackURI: String
   /// The portal's short message.
   package let message: String?
@@ -71,6 +73,12 @@ package struct Transaction: Sendable, Equatable {
 
   /// The number of verified attempts: the next answer's `attempt` is one more.
   package var attempts: Int { pinAttempts + authenticatorAttempts }
+
+  /// The authenticators other than the PIN that can approve the request, the preferred one first.
+  package var authenticators: [ApprovalRequest.Alternative] {
+    guard authenticator != nil else { return [] }
+    return (try? JSON.decode(ApprovalRequest.self, from: request))?.authenticators ?? []
+  }
 
   /// Whether the request contains counts and nonces that change with each attempt.
   package var hasAttempts: Bool { method != .push }

@@ -20,13 +20,14 @@ extension ServerRecords {
     let reason = ending.reason(callbackOnExpiry: transaction.callbackOnExpiry)
     guard try close(transaction.id, ending.state, reason, transactionEnd, now: now) else { return nil }
     var effects = Effects()
+    effects.endings.append(.init(state: ending.state, after: now - transaction.createdAt))
     effects.notify(
       transaction.clientID,
       DeviceEvent(
         .requestClosed, transactionID: transaction.id, profileID: transaction.profileID.text,
         reason: ending.closingReason))
     if ending.callsBack(callbackOnExpiry: transaction.callbackOnExpiry) {
-      try insertCallback(transaction.id, url: transaction.callbackURI, dueAt: now)
+      try insertCallback(transaction.id, url: transaction.callbackURI, of: transaction.portal, dueAt: now)
       effects.callbacksDue = true
     }
     return effects

@@ -6,6 +6,14 @@ extension ServerConfiguration {
   package struct Authenticator: Sendable, Equatable {
     package enum Kind: String, Sendable { case biometric, custom }
 
+    /// How the built-in verifier checks the data of a custom authenticator.
+    package enum SignatureScheme: String, Sendable, CaseIterable {
+      /// A FIDO2 key.
+      case securityKey = "security_key"
+      /// A smart card that signs the challenge itself.
+      case badge
+    }
+
     package var id: String
     /// For display.
     package var name: String
@@ -13,6 +21,8 @@ extension ServerConfiguration {
     /// For a custom authenticator: the folder with the executables `register` and `authenticate`, which is their
     /// working folder; relative to the server's directory, or absolute.
     package var scripts = ""
+    /// For a custom authenticator without scripts: its built-in verifier.
+    package var signature: SignatureScheme?
     /// How long a script may run, in seconds.
     package var timeLimitSeconds = 10
     /// The number of consecutive failures of a custom authenticator at which it is deregistered. A biometric

@@ -23,6 +23,18 @@ package struct ServerConfiguration: Sendable, Equatable {
   package var limits = Limits()
   /// Nil: devices receive hints over HTTPS only.
   package var mqtt: MQTT?
+  /// Nil: no health checks and no metrics.
+  package var operations: Operations?
+
+  /// The address for health checks and metrics, over HTTP without TLS.
+  package struct Operations: Sendable, Equatable {
+    package var listen = "127.0.0.1"
+    package var port = 9464
+    /// From SIGTERM until the server ends, in seconds: the time in which a load balancer notices that it is not ready.
+    package var drainSeconds = 0
+
+    package init() {}
+  }
 
   package struct MobileAuthentication: Sendable, Equatable {
     package var enabled = true
@@ -200,10 +212,14 @@ package struct ServerConfiguration: Sendable, Equatable {
     package var deliveryRequired = false
     /// The identifier of the authenticator; set if the method needs one.
     package var authenticator: String?
+    /// The identifiers of other authenticators that can be used instead, in the order of preference.
+    package var alternatives: [String] = []
     /// Whether the PIN can be used instead of the authenticator.
     package var fallsBackToPIN = false
     /// Whether the device must have a display.
     package var requiresDisplay = false
+    /// Whether the user types digits that the portal names, such as the amount, to approve a request.
+    package var readsBack = false
 
     package init(
       name: String, method: ApprovalRequest.Method = ApprovalRequest.Method.push, requestExpiresIn: Int = 60,

@@ -4,6 +4,8 @@ package import Logging
 /// Performs the effects of committed changes.
 package protocol Announcer: Sendable {
   var log: Logger { get }
+  /// For lines that a device can cause again and again.
+  var deviceLog: DeviceLog { get }
 
   /// Whether the device is expected to receive hints immediately.
   func reaches(_ clientID: ClientID) -> Bool

@@ -27,10 +27,12 @@ package struct TransactionStarter: Sendable {
   package let announcer: any Announcer
   package let expiry: any ExpirySchedule
   package let configuration: ServerConfiguration
+  private let usableNow: @Sendable () -> ServerConfiguration
 
+  /// - Parameter usable: the configuration without the authenticators that cannot be verified now.
   package init(
     store: any RecordStore, origin: Origin, clock: ServerClock, announcer: any Announcer, expiry: any ExpirySchedule,
-    configuration: ServerConfiguration
+    configuration: ServerConfiguration, usable: @escaping @Sendable () -> ServerConfiguration
   ) {
     self.store = store
     self.origin = origin
@@ -38,7 +40,11 @@ package struct TransactionStarter: Sendable {
     self.announcer = announcer
     self.expiry = expiry
     self.configuration = configuration
+    usableNow = usable
   }
+
+  /// What requests can be sent with now.
+  package var usable: ServerConfiguration { usableNow() }
 
   private enum Outcome: Sendable {
     case started(StartedTransaction, Effects)
@@ -46,7 +52,8 @@ package struct TransactionStarter: Sendable {
   }
 
   package func start(_ order: StartRequest) async throws -> StartedTransaction {
-    switch try await store.write({ try start(order, in: $0) }) {
+    let usable = usable
+    switch try await store.write({ try start(order, usable, in: $0) }) {
     case .refused(let error): throw error
     case .started(let started, let effects):
       let transaction = started.transaction
@@ -58,9 +65,11 @@ package struct TransactionStarter: Sendable {
     }
   }
 
-  private func start(_ order: StartRequest, in records: any ServerRecords) throws -> Outcome {
-    let profiles = try records.profiles(of: order.userID).filter { $0.plan(for: order.type, configuration) != nil }
-    guard let profile = choose(order.target, from: profiles), let plan = profile.plan(for: order.type, configuration),
+  private func start(
+    _ order: StartRequest, _ usable: ServerConfiguration, in records: any ServerRecords
+  ) throws -> Outcome {
+    let profiles = try records.profiles(of: order.userID).filter { $0.plan(for: order.type, usable) != nil }
+    guard let profile = choose(order.target, from: profiles), let plan = profile.plan(for: order.type, usable),
       let deviceName = try records.deviceName(profile.clientID)
     else {
       return .refused(.notPossible)
@@ -103,6 +112,8 @@ package struct TransactionStarter: Sendable {
       nonce: Random.bytes(32).base64URL, sentAtMs: now.milliseconds, expiresInMs: lifetime.milliseconds)
     request.signedReceipt = true
     request.authenticator = plan.authenticator
+    request.alternatives = plan.alternatives.isEmpty ? nil : plan.alternatives
+    request.readBack = order.readBack
     if plan.hasFallback { request.fallbacks = [ApprovalRequest.Method.pushWithPIN.rawValue] }
     if plan.method != .push { request.attempt = 1 }
     if plan.method == .pushWithPIN || plan.hasFallback {
@@ -114,6 +125,7 @@ package struct TransactionStarter: Sendable {
       nonce: request.nonce, request: JSON.encode(request), callbackOnExpiry: order.type.callbackOnExpiry,
       createdAt: now, expiresAt: now + lifetime)
     (transaction.authenticator, transaction.hasFallback) = (plan.authenticator, plan.hasFallback)
+    transaction.portal = order.portal
     return transaction
   }
 }

@@ -77,10 +77,11 @@ struct AuthenticatorLoginService: Sendable {
           try token.insert(into: records, now: now)
           let body = info.map { JSON.encode($0) } ?? []
           return .init(reply: StoredReply(requestHash: attempt.requestHash, status: 200, body: body))
-        case .wrong, .revoked:
+        case .wrong, .revoked, .noResult:
+          let status = if case .noResult = outcome { 500 } else { 400 }
           return .init(
             reply: OAuthError(outcome).map {
-              StoredReply(requestHash: attempt.requestHash, status: 400, body: JSON.encode($0))
+              StoredReply(requestHash: attempt.requestHash, status: status, body: JSON.encode($0))
             })
         }
       }

@@ -65,7 +65,8 @@ struct AuthenticatorRegistrationService: Sendable {
     }
   }
 
-  /// The authenticator, if the server offers it, the device has announced it, and the profile has a PIN.
+  /// The authenticator, if the server offers it and can run its scripts, the device has announced it, and the profile
+  /// has a PIN.
   private func authenticator(
     _ name: AuthenticatorName, for profile: Profile
   ) throws(DeviceAPIError) -> ServerConfiguration.Authenticator {
@@ -82,6 +83,9 @@ struct AuthenticatorRegistrationService: Sendable {
       throw DeviceAPIError(.authenticatorNotSupported, "the device has not announced it in approval_capabilities")
     }
     guard profile.hasPIN else { throw DeviceAPIError(.actionNotAllowed, "the profile has no PIN") }
+    guard authenticator.kind == .biometric || authenticators.scripts.canRun(authenticator) else {
+      throw DeviceAPIError(.authenticatorNotSupported, "the server has no scripts for it that can be run")
+    }
     return authenticator
   }
 
@@ -101,7 +105,7 @@ struct AuthenticatorRegistrationService: Sendable {
           order, for: profile, authenticator, registrationData: result.registrationData,
           StoredReply(requestHash: order.requestHash, status: 200, body: body))
       case .notRun: throw DeviceAPIError(notRun: result.info)
-      case .mayRetry, .final:
+      case .mayRetry, .final, .noResult:
         let reply = StoredReply(Self.problem(result, issuer: gate.origin.issuer), to: order.requestHash)
         try await conclude(order, reply)
         return reply.response()
@@ -114,6 +118,7 @@ struct AuthenticatorRegistrationService: Sendable {
       switch result.status {
       case 4001: .authenticatorAlreadyRegistered
       case 4002: .authenticatorNotRegistered
+      case 3000...3999: .authenticatorError
       default: .customFailed
       }
     var problem = Problem(slug, issuer: issuer)
@@ -163,7 +168,8 @@ struct AuthenticatorRegistrationService: Sendable {
   }
 
   /// Runs the registration script. The attempt is stored first, so that a repetition after a crash asks the script with
-  /// the same attempt ID. Refused registrations are limited like failures: otherwise data could be guessed here.
+  /// the same attempt ID. Registrations that the script refuses, or for which it gives no result, are limited like
+  /// failures: otherwise data could be guessed here.
   private func runScript(
     _ order: Order, _ authenticator: ServerConfiguration.Authenticator, _ profile: Profile
   ) async throws -> ScriptResult {
@@ -286,7 +292,7 @@ struct AuthenticatorRegistrationService: Sendable {
       guard try await gate.store.write({ try $0.activate(name, registrationID: registrationID) }) else {
         throw DeviceAPIError(.notFound, "there is no such registration")
       }
-      authenticators.announcer.log.notice(
+      authenticators.announcer.deviceLog.about(profile.clientID).notice(
         "authenticator \(name.id) of profile \(profile.id) on device \(profile.clientID) is registered")
     }
   }

@@ -26,7 +26,7 @@ struct AuthenticatorRoutes: Sendable {
   private func list(_ request: Request, _ context: ServerContext) async throws -> Response {
     let caller = try await gate.admit(request)
     let profile = try await caller.profile(ProfileID(context.path("pid")), in: gate.store)
-    return .json(AuthenticatorList(authenticators: profile.authenticatorEntries(configuration)))
+    return .json(AuthenticatorList(authenticators: profile.authenticatorEntries(configuration, authenticators.scripts)))
   }
 
   private func register(_ request: Request, _ context: ServerContext) async throws -> Response {
@@ -79,7 +79,7 @@ struct AuthenticatorRoutes: Sendable {
       try await gate.store.write { try $0.deregister(name, byServer: false, now: now) }
     }
     authenticators.announcer.announce(effects)
-    authenticators.announcer.log.info(
+    authenticators.announcer.deviceLog.about(profile.clientID).info(
       "authenticator \(name.id) of profile \(profile.id) on device \(profile.clientID) deregistered by the device")
     return .noContent
   }
@@ -93,7 +93,10 @@ struct AuthenticatorRoutes: Sendable {
 
 extension Profile {
   /// The list for the device: what is registered, and what the server offers and the device has announced.
-  func authenticatorEntries(_ configuration: ServerConfiguration) -> [AuthenticatorEntry] {
+  func authenticatorEntries(
+    _ configuration: ServerConfiguration, _ scripts: any ScriptRunner
+  ) -> [AuthenticatorEntry] {
+    let usable = configuration.usable(with: scripts)
     var entries: [AuthenticatorEntry] = []
     if hasPIN {
       entries.append(
@@ -105,10 +108,11 @@ extension Profile {
       return AuthenticatorEntry(
         identifier: registered.id, name: authenticator?.name ?? registered.id,
         type: registered.kind == .biometric ? .biometric : .custom, registered: true,
-        supported: authenticator.map { capabilities?.includes($0) == true } ?? false)
+        supported: usable.offered(registered.id, kind: registered.kind).map { capabilities?.includes($0) == true }
+          ?? false)
     }
-    for authenticator in configuration.authenticators
-    where configuration.isEnabled(authenticator.kind) && capabilities?.includes(authenticator) == true && hasPIN
+    for authenticator in usable.authenticators
+    where usable.isEnabled(authenticator.kind) && capabilities?.includes(authenticator) == true && hasPIN
       && !authenticators.contains(where: { $0.id == authenticator.id })
     {
       others.append(

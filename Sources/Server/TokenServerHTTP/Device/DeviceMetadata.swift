@@ -27,6 +27,9 @@ extension RegistrationRequest {
       throw DeviceMetadataError(
         "client_name, software_id and software_version must have no control or format characters.")
     }
+    if let boardSerial, !(1...64).contains(boardSerial.utf8.count) || !boardSerial.isSafeToShow {
+      throw DeviceMetadataError("board_serial must have 1 to 64 bytes without control and format characters.")
+    }
     try approvalCapabilities.check()
     do { return try jwks.keys[0].publicKey() } catch { throw DeviceMetadataError("\(error)") }
   }

@@ -13,7 +13,7 @@ struct PINChangeRoutes: Sendable {
   let gate: DeviceGate
   let keyring: ServerKeyring
   let pins: PINAttemptVerifier
-  let log: Logger
+  let log: DeviceLog
 
   func add(to router: Router<ServerContext>) {
     let base = "/device/v1/profiles/:pid/pin-changes"
@@ -97,13 +97,14 @@ struct PINChangeRoutes: Sendable {
       // the refresh token can sign with it, and needs no second attempt.
       guard let change, assertion.isSigned(by: change.publicKey) else {
         try await gate.store.write { try $0.deletePINChange(changeID) }
-        log.notice("profile \(profileID) on device \(profile.clientID): PIN change void, committed by another key")
+        log.about(profile.clientID).notice(
+          "profile \(profileID) on device \(profile.clientID): PIN change void, committed by another key")
         throw DeviceAPIError(.answerInvalid, "the assertion is not made with the new refresh token")
       }
       guard try await gate.store.write({ try $0.commitPINChange(changeID, of: profile) }) else {
         throw Self.noSuchChange
       }
-      log.info("profile \(profileID) on device \(profile.clientID): PIN changed")
+      log.about(profile.clientID).info("profile \(profileID) on device \(profile.clientID): PIN changed")
       return .noContent
     }
   }

@@ -11,7 +11,7 @@ import TokenServerStore
 struct PINRoutes: Sendable {
   let gate: DeviceGate
   let pins: PINAttemptVerifier
-  let log: Logger
+  let log: DeviceLog
 
   func add(to router: Router<ServerContext>) {
     router.post("/device/v1/profiles/:pid/pin") { try await activate($0, $1) }
@@ -56,12 +56,13 @@ struct PINRoutes: Sendable {
     } catch { throw DeviceAPIError(error) }
     guard assertion.isSigned(by: knowledge.publicKey) else {
       try await gate.store.write { try $0.spend(nonce, of: profile) }
-      log.notice("profile \(profile.id) on device \(profile.clientID): activated with another refresh token")
+      log.about(profile.clientID).notice(
+        "profile \(profile.id) on device \(profile.clientID): activated with another refresh token")
       throw DeviceAPIError(.answerInvalid, "the assertion is not made with the refresh token")
     }
     guard try await gate.store.write({ try $0.activateKnowledge(of: profile, nonce: nonce, activation: hash) }) else {
       throw DeviceAPIError(.actionNotAllowed, "another refresh token was made meanwhile")
     }
-    log.info("profile \(profile.id) on device \(profile.clientID) has a PIN")
+    log.about(profile.clientID).info("profile \(profile.id) on device \(profile.clientID) has a PIN")
   }
 }

@@ -143,7 +143,8 @@ struct ProfileRoutes: Sendable {
       (try? JSON.decode(KeyAcknowledgementContent.self, from: opened)) == expected
     else { throw DeviceAPIError(.answerInvalid, "the proof is not this device's, or not for this key exchange") }
     try await gate.store.write { try $0.acknowledgeKeys(of: profile) }
-    announcer.log.info("user \(profile.userID) enrolled keys on device \(profile.clientID)")
+    announcer.deviceLog.about(profile.clientID).info(
+      "user \(profile.userID) enrolled keys on device \(profile.clientID)")
     return .noContent
   }
 
@@ -184,7 +185,8 @@ struct ProfileRoutes: Sendable {
     }
     guard case .enrolled(let token, let effects) = outcome else { throw DeviceAPIError(.userAlreadyEnrolled) }
     announcer.announce(effects)
-    announcer.log.info("user \(profile.userID) enrolled for push on device \(profile.clientID)")
+    announcer.deviceLog.about(profile.clientID).info(
+      "user \(profile.userID) enrolled for push on device \(profile.clientID)")
     return pushEnrollment(profile, token, transport)
   }
 

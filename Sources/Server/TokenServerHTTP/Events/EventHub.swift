@@ -92,6 +92,9 @@ package final class EventHub: Sendable {
 
   package func isListening(_ clientID: ClientID) -> Bool { state.withLock { $0.lines[clientID]?.receiver != nil } }
 
+  /// The number of devices that are connected, with an event stream or a long poll.
+  var connected: Int { state.withLock { $0.lines.values.count { $0.receiver != nil } } }
+
   /// Sends a heartbeat to every stream, so that both sides detect a lost connection.
   package func sendHeartbeats() {
     let listeners = state.withLock { state in state.lines.values.compactMap { $0.receiver } }

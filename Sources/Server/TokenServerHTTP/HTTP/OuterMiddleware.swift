@@ -24,9 +24,12 @@ struct OuterMiddleware: RouterMiddleware {
     var response: Response
     do { response = try await next(request, context) } catch { response = await reply(to: request, after: error) }
     response.headers[.dpopNonce] = nonces.current()
+    let duration = Uptime.now() - started
+    ServerMetrics.count(
+      request: request.method.rawValue, route: context.endpointPath, status: response.status.code, after: duration)
     if logsAccess {
       context.logger.info(
-        "\(request.method) \(request.uri.path) \(response.status.code) \((Uptime.now() - started).milliseconds) ms")
+        "\(request.method) \(request.uri.path) \(response.status.code) \(duration.milliseconds) ms")
     }
     return response
   }

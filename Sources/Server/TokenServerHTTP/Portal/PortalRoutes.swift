@@ -15,8 +15,8 @@ struct PortalRoutes: Sendable {
     for version in PortalVersion.allCases {
       let base = "/oauth/api/\(version.rawValue)/authenticate"
       router.post(RouterPath("\(base)/user")) { request, context in
-        let form = try await admit(request, version)
-        return Response.json(try await start(form, version))
+        let (portal, form) = try await admit(request, version)
+        return Response.json(try await start(form, of: portal, version))
       }
       router.get(RouterPath("\(base)/user/:user/enabled")) { request, context in
         _ = try await admit(request, version)
@@ -47,19 +47,20 @@ struct PortalRoutes: Sendable {
     }
   }
 
-  private func admit(_ request: Request, _ version: PortalVersion) async throws -> Form {
+  /// - Returns: the portal's client id and the request's form.
+  private func admit(_ request: Request, _ version: PortalVersion) async throws -> (portal: String, Form) {
     let form = try await request.form()
-    try await gate.admit(request, form: form, to: .mobileAuthentication)
+    let portal = try await gate.admit(request, form: form, to: .mobileAuthentication)
     guard configuration.mobileAuthentication.enabled else { throw ResponseError.mobileAuthenticationDisabled }
     guard version == .v4 || configuration.mobileAuthentication.pushEnrollmentMode != .multiple else {
       throw ResponseError.demandsVersion4
     }
-    return form
+    return (portal, form)
   }
 
-  private func start(_ form: Form, _ version: PortalVersion) async throws -> PortalBody.Started {
+  private func start(_ form: Form, of portal: String, _ version: PortalVersion) async throws -> PortalBody.Started {
     let order: StartRequest
-    do { order = try StartRequest(form, version, configuration) } catch { throw ResponseError(error) }
+    do { order = try StartRequest(form, of: portal, version, configuration) } catch { throw ResponseError(error) }
     let started: StartedTransaction
     do { started = try await starter.start(order) } catch let error as StartError { throw ResponseError(error) }
     let transaction = started.transaction
@@ -80,8 +81,9 @@ struct PortalRoutes: Sendable {
   }
 
   private func enabledTypes(_ profiles: [Profile]) -> Response {
-    let usable = configuration.types.filter { type in profiles.contains { $0.plan(for: type, configuration) != nil } }
-    return .json(PortalBody.EnabledTypes(enabled: usable.map(\.name)))
+    let usable = starter.usable
+    let types = usable.types.filter { type in profiles.contains { $0.plan(for: type, usable) != nil } }
+    return .json(PortalBody.EnabledTypes(enabled: types.map(\.name)))
   }
 
   private func options(for user: UserID, _ version: PortalVersion) async throws -> Response {
@@ -90,16 +92,16 @@ struct PortalRoutes: Sendable {
         try database.readableDevice(profile.clientID).map { (profile, $0) }
       }
     }
-    let application = configuration.application
+    let (application, usable) = (configuration.application, starter.usable)
     switch version {
     case .v3:
       return options { type in
-        enrolled.contains { profile, _ in profile.plan(for: type, configuration) != nil }
+        enrolled.contains { profile, _ in profile.plan(for: type, usable) != nil }
           ? [PortalBody.Application(id: application.id, name: application.name)] : []
       }
     case .v4:
       return options { type in
-        enrolled.filter { profile, _ in profile.plan(for: type, configuration) != nil }.map { _, device in
+        enrolled.filter { profile, _ in profile.plan(for: type, usable) != nil }.map { _, device in
           PortalBody.EnrolledDevice(
             appID: application.id, appName: application.name, deviceID: device.id.text, deviceName: device.name,
             platform: configuration.mobileAuthentication.portalPlatformAlias)

@@ -11,11 +11,15 @@ extension StartRequest {
     case badParameter(String)
   }
 
-  /// The maximum length of `secure_message` in Unicode scalars.
-  static let maxSecureMessageLength = 4096
+  /// The maximum length of `secure_message` in bytes of UTF-8. In a form each can take three, in JSON six: both fit
+  /// into the bodies that server and token accept.
+  static let maxSecureMessageBytes = 65_536
 
   /// Parses the form of `POST …/authenticate/user`.
-  init(_ form: Form, _ version: PortalVersion, _ configuration: ServerConfiguration) throws(ParseError) {
+  /// - Parameter portal: the client id of the authenticated portal.
+  init(
+    _ form: Form, of portal: String, _ version: PortalVersion, _ configuration: ServerConfiguration
+  ) throws(ParseError) {
     let settings = configuration.mobileAuthentication
     // The type is checked first, because other types will have other parameters.
     guard let type = configuration.type(named: try Self.required("type", in: form)) else { throw .unknownType }
@@ -30,12 +34,50 @@ extension StartRequest {
     guard let message = form["message"] ?? defaultMessage else { throw .badParameter("\"message\" is missing.") }
     guard message.unicodeScalars.count <= settings.maxMessageLength else { throw .messageTooLong }
     let secureMessage = form["secure_message"]
-    guard secureMessage.map({ $0.unicodeScalars.count <= Self.maxSecureMessageLength }) ?? true else {
+    guard secureMessage.map({ $0.utf8.count <= Self.maxSecureMessageBytes }) ?? true else {
       throw .messageTooLong
     }
     self.init(
-      type: type, userID: userID, target: target, callbackURI: callbackURI, message: message,
-      secureMessage: secureMessage)
+      portal: portal, type: type, userID: userID, target: target, callbackURI: callbackURI, message: message,
+      secureMessage: secureMessage, readBack: try Self.readBack(form, type, in: secureMessage ?? message))
+  }
+
+  /// The maximum number of digits that can be typed on a token.
+  static let mostReadBackDigits = 32
+
+  /// - Parameter text: what a display shows: it must name the digits that the user types.
+  private static func readBack(
+    _ form: Form, _ type: ServerConfiguration.MobileAuthenticationType, in text: String
+  ) throws(ParseError) -> String? {
+    guard type.readsBack else {
+      guard form["read_back"] == nil else { throw .badParameter("\"read_back\" is not for this type.") }
+      return nil
+    }
+    let digits = try required("read_back", in: form)
+    guard (1...mostReadBackDigits).contains(digits.utf8.count), digits.utf8.allSatisfy(\.isDigit) else {
+      throw .badParameter("\"read_back\" has 1 to \(mostReadBackDigits) digits.")
+    }
+    guard numbers(in: text).contains(digits) else {
+      throw .badParameter("The message does not contain the digits of \"read_back\" as a number.")
+    }
+    return digits
+  }
+
+  /// The numbers in a text, without what separates their digits: one of `. , '`, a space or a no-break space.
+  private static func numbers(in text: String) -> Set<String> {
+    var (numbers, number, isSeparated) = (Set<String>(), "", false)
+    for scalar in text.unicodeScalars {
+      if scalar.isASCII, UInt8(scalar.value).isDigit {
+        number.unicodeScalars.append(scalar)
+        isSeparated = false
+      } else if !number.isEmpty, !isSeparated, ".,' \u{A0}\u{202F}".unicodeScalars.contains(scalar) {
+        isSeparated = true
+      } else {
+        numbers.insert(number)
+        (number, isSeparated) = ("", false)
+      }
+    }
+    return numbers.union([number])
   }
 
   private static func target(
@@ -53,4 +95,8 @@ extension StartRequest {
     guard let value = form[name] else { throw .badParameter("\"\(name)\" is missing.") }
     return value
   }
+}
+
+extension UInt8 {
+  fileprivate var isDigit: Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(self) }
 }

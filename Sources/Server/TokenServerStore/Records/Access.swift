@@ -79,6 +79,17 @@ extension Database {
       [client.id, client.secretHash, client.mayAuthenticate, client.mayManageDevices, client.mayIntrospect]) > 0
   }
 
+  /// Replaces the secret; the former one is invalid at once.
+  /// - Returns: false if there is no such client.
+  package func renewAPIClient(_ id: String, secretHash: [UInt8]) throws -> Bool {
+    try run("UPDATE api_client SET secret_hash = ? WHERE id = ?", [secretHash, id]) > 0
+  }
+
+  /// - Returns: false if there is no such client.
+  package func deleteAPIClient(_ id: String) throws -> Bool {
+    try run("DELETE FROM api_client WHERE id = ?", [id]) > 0
+  }
+
   /// - Returns: nil if there is none, or it has expired.
   package func activationCode(_ hash: [UInt8], now: Timestamp) throws -> StoredActivationCode? {
     try row("SELECT * FROM activation_code WHERE hash = ? AND expires_at_ms > ?", [hash, now])

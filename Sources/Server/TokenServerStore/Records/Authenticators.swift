@@ -102,6 +102,14 @@ extension Database {
       attempt.name.parameters + [
         attempt.key, counted.requestHash, counted.attemptID, counted.registrationID, now,
       ])
+    // Registrations whose script cannot be run leave their attempts, for a repetition.
+    try run(
+      """
+      DELETE FROM authenticator_attempt
+      WHERE client_id = ? AND profile_id = ? AND authenticator_id = ? AND key <> ? AND key NOT IN (
+        SELECT key FROM authenticator_attempt WHERE client_id = ? AND profile_id = ? AND authenticator_id = ?
+        ORDER BY created_at_ms DESC LIMIT ?)
+      """, attempt.name.parameters + [attempt.key] + attempt.name.parameters + [AuthenticatorAttempt.mostOpen])
     try run(
       """
       UPDATE authenticator SET failures = failures + 1

@@ -11,6 +11,8 @@ package struct CallbackJob: Sendable, Equatable {
   package let dueAt: Timestamp
   /// `HOST:PORT`; empty for a job stored by an earlier version.
   package let host: String
+  /// The client id of the portal; empty for a job stored by an earlier version.
+  package let portal: String
 
   init(_ row: any SQLRow) throws(CorruptRowError) {
     transactionID = try row.text("transaction_id")
@@ -18,27 +20,35 @@ package struct CallbackJob: Sendable, Equatable {
     attempts = try row.count("attempts")
     dueAt = try row.time("due_at_ms")
     host = try row.text("host")
+    portal = try row.text("portal")
     guard CallbackURL.isAcceptable(url) else { throw CorruptRowError("url", "is not an acceptable callback URL") }
   }
 }
 
 extension Database {
-  package func insertCallback(_ transactionID: String, url: String, dueAt: Timestamp) throws {
+  package func insertCallback(_ transactionID: String, url: String, of portal: String, dueAt: Timestamp) throws {
     let host = (try? CallbackURL(parsing: url))?.authority ?? ""
     try run(
-      "INSERT INTO callback (transaction_id, url, created_at_ms, due_at_ms, host) VALUES (?, ?, ?, ?, ?)",
-      [transactionID, url, dueAt, dueAt, host])
+      "INSERT INTO callback (transaction_id, url, created_at_ms, due_at_ms, host, portal) VALUES (?, ?, ?, ?, ?, ?)",
+      [transactionID, url, dueAt, dueAt, host, portal])
   }
 
   /// The due callbacks, soonest first.
-  /// - Parameter hosts: hosts to leave out.
-  package func callbacks(dueBy now: Timestamp, without hosts: [String], limit: Int) throws -> [CallbackJob] {
-    let hosts = String(decoding: JSON.encode(hosts), as: UTF8.self)
+  /// - Parameters:
+  ///   - hosts: hosts to leave out.
+  ///   - portals: portals to leave out.
+  package func callbacks(
+    dueBy now: Timestamp, without hosts: [String], portals: [String] = [], limit: Int
+  ) throws -> [CallbackJob] {
+    let (hosts, portals) = (
+      String(decoding: JSON.encode(hosts), as: UTF8.self), String(decoding: JSON.encode(portals), as: UTF8.self)
+    )
     return try rows(
       """
       SELECT * FROM callback WHERE due_at_ms <= ? AND host NOT IN (SELECT value FROM json_each(?))
+        AND portal NOT IN (SELECT value FROM json_each(?))
       ORDER BY due_at_ms LIMIT ?
-      """, [now, hosts, limit]
+      """, [now, hosts, portals, limit]
     ).map { row throws(CorruptRowError) in try CallbackJob(row) }
   }
 

@@ -10,6 +10,7 @@ package struct Device: Sendable {
   package let softwareID: String
   package let softwareVersion: String
   package let osVersion: String?
+  package let boardSerial: String?
   /// JSON.
   package let capabilities: String
   package let key: P256PublicKey
@@ -24,6 +25,7 @@ package struct Device: Sendable {
     softwareID = try row.text("software_id")
     softwareVersion = try row.text("software_version")
     osVersion = try row.optionalText("os_version")
+    boardSerial = try row.optionalText("board_serial")
     capabilities = try row.text("capabilities")
     key = try P256PublicKey(x: row.bytes("key_x"), y: row.bytes("key_y"))
     keyThumbprint = try row.text("key_thumbprint")
@@ -77,13 +79,14 @@ extension Database {
     try run(
       """
       INSERT INTO device (id, name, software_id, software_version, capabilities, key_x, key_y, key_thumbprint,
-        credential, created_at_ms)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        credential, created_at_ms, board_serial)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       [
         id, registration.clientName, registration.softwareID, registration.softwareVersion,
         String(decoding: JSON.encode(registration.approvalCapabilities), as: UTF8.self), key.x, key.y,
         JWK(key).thumbprint, credential, now,
+        registration.boardSerial,
       ])
   }
 

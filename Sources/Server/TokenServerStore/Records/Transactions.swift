@@ -30,6 +30,7 @@ extension Transaction {
       formerRequests: formerRequests)
     authenticator = try row.optionalText("authenticator")
     hasFallback = try row.flag("has_fallback")
+    portal = try row.text("portal")
     self.methodUsed = methodUsed.flatMap { ApprovalRequest.Method(known: $0) }
     authenticatorAttempts = try row.count("authenticator_attempts")
   }
@@ -74,14 +75,14 @@ extension Database {
     try run(
       """
       INSERT INTO mobile_auth_transaction (id, user_id, client_id, profile_id, type, method, callback_uri, message,
-        nonce, request, callback_on_expiry, created_at_ms, expires_at_ms, state, authenticator, has_fallback)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        nonce, request, callback_on_expiry, created_at_ms, expires_at_ms, state, authenticator, has_fallback, portal)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       """,
       [
         transaction.id, transaction.userID, transaction.clientID, transaction.profileID, transaction.type,
         transaction.method.rawValue, transaction.callbackURI, transaction.message, transaction.nonce,
         transaction.request, transaction.callbackOnExpiry, transaction.createdAt, transaction.expiresAt,
-        transaction.state.rawValue, transaction.authenticator, transaction.hasFallback,
+        transaction.state.rawValue, transaction.authenticator, transaction.hasFallback, transaction.portal,
       ])
   }
 
@@ -123,13 +124,15 @@ extension Database {
       """, [nonce, ApprovalRequest.Method.pushWithPIN.rawValue, id]) == 1
   }
 
-  package func countAuthenticatorAttempt(for id: String, nonce: String) throws -> Bool {
+  package func countAuthenticatorAttempt(
+    for id: String, nonce: String, method: ApprovalRequest.Method
+  ) throws -> Bool {
     try run(
       """
       UPDATE mobile_auth_transaction
-      SET authenticator_attempts = authenticator_attempts + 1, nonce = ?, method_used = method
+      SET authenticator_attempts = authenticator_attempts + 1, nonce = ?, method_used = ?
       WHERE id = ? AND state = 'open'
-      """, [nonce, id]) == 1
+      """, [nonce, method.rawValue, id]) == 1
   }
 
   package func setRequest(_ transaction: Transaction) throws {

@@ -27,4 +27,10 @@ enum IsolationSchema {
     ALTER TABLE profile ADD COLUMN former_certificate BLOB;
     ALTER TABLE profile ADD COLUMN former_server_key TEXT;
     """
+
+  static let portals = """
+    -- The client id of the portal: how many of its callbacks are under way is counted by it.
+    ALTER TABLE mobile_auth_transaction ADD COLUMN portal TEXT NOT NULL DEFAULT '';
+    ALTER TABLE callback ADD COLUMN portal TEXT NOT NULL DEFAULT '';
+    """
 }

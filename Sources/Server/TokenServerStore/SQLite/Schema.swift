@@ -14,6 +14,11 @@ enum Schema {
     migrator.registerMigration("3: hostility") { try $0.execute(sql: IsolationSchema.statements) }
     migrator.registerMigration("4: introspection") { try $0.execute(sql: IntrospectionSchema.statements) }
     migrator.registerMigration("5: authenticators") { try $0.execute(sql: AuthenticatorSchema.statements) }
+    migrator.registerMigration("6: callbacks by portal") { try $0.execute(sql: IsolationSchema.portals) }
+    migrator.registerMigration("7: board serial") {
+      // NULL for devices of earlier versions, and for boards without one.
+      try $0.execute(sql: "ALTER TABLE device ADD COLUMN board_serial TEXT;")
+    }
     return migrator
   }
 

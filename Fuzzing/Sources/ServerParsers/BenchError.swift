@@ -1,0 +1,1 @@
+../../../Sources/Programs/BenchPage/Programs/BenchError.swift

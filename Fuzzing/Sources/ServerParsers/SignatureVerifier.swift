@@ -1,0 +1,1 @@
+../../../Sources/Server/TokenServerCore/Authenticators/SignatureVerifier.swift

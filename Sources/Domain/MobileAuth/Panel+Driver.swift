@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The driver that a prompt asks, and for what.
+struct DriverPrompt: Sendable {
+  /// How long after a request is shown its driver is asked. A touch or a card that was there before that counts for
+  /// nothing, as a press within the panel's guard time.
+  static let guardTime = Duration.milliseconds(500)
+
+  /// Nil if the token has none for the authenticator.
+  let driver: (any AuthenticatorDriver)?
+  let call: DriverCall
+}
+
+extension Panel {
+  /// The events of a prompt, with those of drivers that are asked at the same time, while no digits are typed: who has
+  /// begun to type has chosen the PIN. The stream ends with the panel's; ending its consumption cancels all.
+  func events(
+    for prompt: Prompt, asking questions: [DriverPrompt], in environment: TokenEnvironment
+  ) -> AsyncStream<PanelEvent> {
+    let events = events(for: prompt)
+    guard !questions.isEmpty else { return events }
+    let (merged, continuation) = AsyncStream.makeStream(of: PanelEvent.self)
+    let ask = {
+      Task {
+        await withDiscardingTaskGroup { group in
+          for question in questions {
+            group.addTask {
+              await question.ask(in: environment) {
+                continuation.yield(.driver($0, of: question.call.authenticator))
+              }
+            }
+          }
+        }
+      }
+    }
+    let task = Task {
+      var asking = ask()
+      for await event in events {
+        if case .typing(let isTyping) = event {
+          asking.cancel()
+          if !isTyping { asking = ask() }
+        }
+        continuation.yield(event)
+      }
+      asking.cancel()
+      continuation.finish()
+    }
+    continuation.onTermination = { _ in task.cancel() }
+    return merged
+  }
+}
+
+extension DriverPrompt {
+  /// Reports the events of the driver up to its answer.
+  fileprivate func ask(in environment: TokenEnvironment, _ report: @Sendable (DriverEvent) -> Void) async {
+    guard (try? await environment.sleep(for: Self.guardTime)) != nil else { return }
+    guard let driver else { return report(.failed("this token has no driver for it")) }
+    for await event in driver.events(for: call) {
+      report(event)
+      if event.isAnswer { return }
+    }
+    if !Task.isCancelled { report(.failed("it ended without an answer")) }
+  }
+}

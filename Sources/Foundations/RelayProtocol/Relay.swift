@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+/// The network process, as the device process reaches it: one connection of a unix socket for each order.
+package struct Relay: Sendable {
+  /// How long the network process may take to accept an order: it does nothing else first.
+  package static let patience = Duration.milliseconds(1500)
+
+  let patience: Duration
+  private let connect: @Sendable () throws(RelayError) -> RelaySocket
+
+  /// - Parameter path: of the socket.
+  package init(path: String, patience: Duration = Self.patience) {
+    self.init(patience: patience) { () throws(RelayError) in try RelaySocket.connected(to: path) }
+  }
+
+  init(patience: Duration = Self.patience, connect: @escaping @Sendable () throws(RelayError) -> RelaySocket) {
+    self.patience = patience
+    self.connect = connect
+  }
+
+  /// Gives an order.
+  /// - Returns: the connection, after the network process has accepted the order.
+  func open(_ order: RelayOrder) async throws(RelayError) -> RelaySocket {
+    let bytes = order.bytes
+    guard bytes.count <= RelayOrder.longest else { throw .tooLong(limit: RelayOrder.longest) }
+    let socket = try connect()
+    let due = ContinuousClock.now + patience
+    let reply: RelayReply
+    do throws(RelayError) {
+      try await socket.send(bytes, until: due)
+      reply = try await socket.reply(until: due)
+    } catch { throw error == .timedOut ? .notAnswering : error }
+    switch reply {
+    case .accepted: return socket
+    case .refused(let reason): throw .refused(reason)
+    case let other: throw .malformed("\(other.name) before the order was accepted")
+    }
+  }
+}
+
+extension RelaySocket {
+  /// The next reply.
+  /// - Throws: `.closed` at the end of the connection.
+  func reply(until due: ContinuousClock.Instant? = nil) async throws(RelayError) -> RelayReply {
+    guard let message = try await receive(atMost: RelayReply.longest, until: due) else { throw .closed }
+    return try RelayReply(message)
+  }
+}
+
+/// Reads a file of authorities for the network process.
+/// - Returns: nil if it cannot be read, or is longer than `RelayTrust.longestAuthorities`.
+func readAuthorities(_ path: String) -> [UInt8]? {
+  guard let stream = fopen(path, "re") else { return nil }
+  defer { fclose(stream) }
+  var bytes = [UInt8](repeating: 0, count: RelayTrust.longestAuthorities + 1)
+  let count = fread(&bytes, 1, bytes.count, stream)
+  return ferror(stream) == 0 && count <= RelayTrust.longestAuthorities ? Array(bytes[..<count]) : nil
+}

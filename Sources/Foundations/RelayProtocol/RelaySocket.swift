@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+package import ControlProtocol
+import Glibc
+import Synchronization
+
+/// One connection between the two processes, for one exchange. Messages have a length before them. The kernel's buffer
+/// of the socket is the only queue: a sender waits while it is full.
+///
+/// At most one task may send, and one may receive.
+package final class RelaySocket: Sendable {
+  private static let lengthBytes = 4
+  private static let chunkBytes = 32 << 10
+
+  private let socket: UnixSocket
+  private let poller = SocketPoller.shared
+  /// What was read and not yet returned: less than one message and one chunk.
+  private let received = Mutex<[UInt8]>([])
+
+  /// - Parameter socket: connected.
+  package init(_ socket: UnixSocket) {
+    self.socket = socket
+    approval_linux_never_wait(socket.descriptor)
+  }
+
+  /// Connects to the process that listens at `path`. Does not wait: if too many connections wait there, it fails.
+  package static func connected(to path: String) throws(RelayError) -> RelaySocket {
+    do { return RelaySocket(try UnixSocket.connected(to: path, waits: false)) } catch {
+      switch error {
+      case .call(_, ENOENT), .call(_, ECONNREFUSED): throw .notRunning(path)
+      case .call(_, EAGAIN): throw .notAnswering
+      case .call(let call, let number): throw .call(call, errno: number)
+      default: throw .malformed("\(error)")
+      }
+    }
+  }
+
+  /// Ends the connection for both processes. Idempotent; any thread.
+  package func end() { shutdown(socket.descriptor, Int32(SHUT_RDWR)) }
+
+  /// Sends a message.
+  /// - Parameter due: when the other process must have taken it; nil for no limit.
+  package func send(_ message: [UInt8], until due: ContinuousClock.Instant? = nil) async throws(RelayError) {
+    let length = UInt32(clamping: message.count)
+    var rest = ((0..<Self.lengthBytes).map { UInt8(truncatingIfNeeded: length >> (24 - 8 * $0)) } + message)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.send(socket.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      let number = errno
+      if count > 0 {
+        rest = rest.dropFirst(count)
+      } else if number == EAGAIN {
+        try await wait(.writing, until: due)
+      } else if number != EINTR {
+        throw number == EPIPE || number == ECONNRESET ? .closed : .call("send", errno: number)
+      }
+    }
+  }
+
+  /// Receives a message.
+  /// - Parameters:
+  ///   - limit: the maximum number of bytes of the message.
+  ///   - due: when it must be complete; nil for no limit.
+  /// - Returns: nil if the other process has ended the connection between two messages.
+  package func receive(
+    atMost limit: Int, until due: ContinuousClock.Instant? = nil
+  ) async throws(RelayError) -> [UInt8]? {
+    while true {
+      if let message = try takeMessage(atMost: limit) { return message }
+      // The other process may send a byte at a time.
+      if let due, due <= .now { throw .timedOut }
+      var chunk = [UInt8](repeating: 0, count: Self.chunkBytes)
+      let count = recv(socket.descriptor, &chunk, chunk.count, 0)
+      let number = errno
+      if count > 0 {
+        received.withLock { $0 += chunk[..<count] }
+      } else if count == 0 || number == ECONNRESET {
+        guard received.withLock({ $0.isEmpty }) else { throw .closed }
+        return nil
+      } else if number == EAGAIN {
+        try await wait(.reading, until: due)
+      } else if number != EINTR {
+        throw .call("recv", errno: number)
+      }
+    }
+  }
+
+  private func takeMessage(atMost limit: Int) throws(RelayError) -> [UInt8]? {
+    let message = received.withLock { bytes -> Result<[UInt8], RelayError>? in
+      guard bytes.count >= Self.lengthBytes else { return nil }
+      let length = Int(bytes[..<Self.lengthBytes].reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+      guard length <= limit else { return .failure(.tooLong(limit: limit)) }
+      guard bytes.count - Self.lengthBytes >= length else { return nil }
+      defer { bytes.removeFirst(Self.lengthBytes + length) }
+      return .success(Array(bytes[Self.lengthBytes..<(Self.lengthBytes + length)]))
+    }
+    return try message?.get()
+  }
+
+  private func wait(_ direction: SocketPoller.Direction, until due: ContinuousClock.Instant?) async throws(RelayError) {
+    switch await poller.wait(for: socket.descriptor, direction, until: due) {
+    case .ready: return
+    case .timedOut: throw .timedOut
+    case .canceled: throw .canceled
+    case .failed(let number): throw .call("epoll_ctl", errno: number)
+    }
+  }
+}

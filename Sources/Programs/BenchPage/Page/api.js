@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of the bench, and the feed of what happens.
+
+export class CallError extends Error {}
+
+/** Sends one call about a token; throws `CallError` with the bench's text if it is refused. */
+export async function call(path, body = {}, options = {}) {
+  const token = Number(document.getElementById("which").value) || 0;
+  let response;
+  try {
+    response = await fetch("/" + path, {
+      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token, ...body }), ...options,
+    });
+  } catch {
+    throw new CallError("the bench does not answer");
+  }
+  if (response.status === 204) return {};
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new CallError(answer.error || `refused with ${response.status}`);
+  return answer;
+}
+
+/** Exchanges the token in the address, if there is one, for a cookie, and removes it from the address. */
+export async function openSession() {
+  const token = location.hash.slice(1);
+  if (!/^[\w-]{32}$/.test(token)) return;
+  await call("session", { token });
+  history.replaceState(null, "", "/");
+}
+
+/** Passes each entry of the feed to `take`, and whether the bench answers to `connected`. */
+export function follow(take, connected) {
+  const feed = new EventSource("/feed");
+  feed.onopen = () => connected(true);
+  feed.onerror = () => {
+    connected(false);
+    // The browser connects again by itself, unless the bench refused.
+    if (feed.readyState === EventSource.CLOSED) setTimeout(() => follow(take, connected), 2000);
+  };
+  feed.onmessage = (message) => take(JSON.parse(message.data), Number(message.lastEventId));
+}
+
+const notice = document.getElementById("notice");
+let hiding;
+
+/** Shows why something was refused. */
+export function complain(error) {
+  notice.textContent = error instanceof CallError ? error.message : String(error);
+  notice.hidden = false;
+  clearTimeout(hiding);
+  hiding = setTimeout(() => { notice.hidden = true; }, 8000);
+}
+
+/** Runs what a control does, and shows why it failed. */
+export const guarded = (action) => async (...values) => {
+  try { return await action(...values); } catch (error) { complain(error); }
+};
+
+export const byID = (id) => document.getElementById(id);

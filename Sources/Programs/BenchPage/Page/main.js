@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import { showAccount, showAuthenticators } from "./account.js";
+import { byID, complain, follow, openSession } from "./api.js";
+import { addStep } from "./timeline.js";
+import { onSelection, selected, showUsers } from "./tokens.js";
+import { showCallback, showExchange, showPortal, showResult, showTypes } from "./portal.js";
+import { showBoard, showPlace, showPrograms } from "./token.js";
+
+/** The latest states: of the bench, and by token of the boards and of what belongs to them. */
+let programs = null;
+const boards = new Map();
+const places = new Map();
+let last = 0;
+
+const views = {
+  programs(value) {
+    programs = value;
+    showUsers(value.users);
+    showAll();
+  },
+  place(value, at, token) {
+    places.set(token, value);
+    if (token === selected()) showAll();
+  },
+  portal: showExchange, result: showResult, callback: showCallback, account: showAccount,
+};
+
+function showAll() {
+  const place = places.get(selected());
+  if (!programs || !place) return;
+  showPrograms(programs, place);
+  showTypes(place.types);
+  showPlace(place);
+}
+
+function take({ kind, value, at_ms, token }, number) {
+  // The latest states are sent again after each connection.
+  const isNew = number > last;
+  last = Math.max(last, number);
+  if (kind === "board") {
+    boards.set(token, value);
+    if (token === selected()) showBoard(value, isNew);
+  } else if (isNew || kind === "programs" || kind === "place") {
+    views[kind]?.(value, at_ms, token);
+    addStep(kind, value, at_ms, token);
+  }
+}
+
+onSelection(() => {
+  showBoard(boards.get(selected()) ?? null, false);
+  showAll();
+  showPortal();
+  showAuthenticators();
+});
+
+function connected(isConnected) {
+  byID("connection").textContent = isConnected ? "connected to the bench" : "the bench does not answer";
+  document.documentElement.dataset.connected = isConnected;
+  if (!isConnected) showBoard(null, false);
+}
+
+try {
+  await openSession();
+  follow(take, connected);
+} catch (error) {
+  complain(error);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+
+/// Who may use the page: browsers of this machine that know the random token of its address.
+///
+/// The token is in the fragment of the address, which browsers send to no server. The page exchanges it for a cookie.
+/// Pages of other origins cannot use the cookie: it is `SameSite=Strict`, each request must name this host, and a
+/// request that names an origin must name this one.
+struct Access: Sendable {
+  enum AccessError: Error, Equatable, Sendable { case wrongHost, wrongOrigin, noSession }
+
+  /// What a request says about where it comes from.
+  struct Claims: Sendable, Equatable {
+    var host: String?
+    var origin: String?
+    /// `Sec-Fetch-Site`.
+    var site: String?
+    var cookie: String?
+  }
+
+  /// In the address of the page.
+  let token: String
+  /// In the address of the portal's callback.
+  let callbackToken: String
+  private let session: String
+  private let port: Int
+
+  init(port: Int) {
+    self.port = port
+    (token, callbackToken, session) = (Self.random(), Self.random(), Self.random())
+  }
+
+  private static func random() -> String { Random.bytes(24).base64URL }
+
+  var host: String { "127.0.0.1:\(port)" }
+  var address: String { "http://\(host)/#\(token)" }
+  /// Cookies do not distinguish ports.
+  private var cookieName: String { "approval-bench-\(port)" }
+  var cookie: String { "\(cookieName)=\(session); HttpOnly; SameSite=Strict; Path=/" }
+
+  /// Whether a request is for this page, and of this page or of no page.
+  /// - Parameter changes: whether it changes anything; then it must name its origin.
+  func checkOrigin(_ claims: Claims, changes: Bool) throws(AccessError) {
+    guard claims.host == host else { throw .wrongHost }
+    guard claims.origin == "http://\(host)" || claims.origin == nil && !changes else { throw .wrongOrigin }
+    guard let site = claims.site else { return }
+    guard site == "same-origin" || site == "none" && !changes else { throw .wrongOrigin }
+  }
+
+  /// Whether a request has the cookie.
+  func checkSession(_ claims: Claims) throws(AccessError) {
+    let values = (claims.cookie ?? "").split(separator: ";").compactMap { pair -> Substring? in
+      let text = pair.drop { $0 == " " }
+      return text.hasPrefix(cookieName + "=") ? text.dropFirst(cookieName.utf8.count + 1) : nil
+    }
+    guard values.contains(where: { Self.isEqual($0, session) }) else { throw .noSession }
+  }
+
+  func isToken(_ text: String) -> Bool { Self.isEqual(text, token) }
+  func isCallbackToken(_ text: String) -> Bool { Self.isEqual(text, callbackToken) }
+
+  private static func isEqual(_ text: some StringProtocol, _ secret: String) -> Bool {
+    constantTimeEqual(Array(text.utf8), Array(secret.utf8))
+  }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import CurlHTTP
+import HTTP
+import Logging
+import MQTT
+import MobileAuth
+package import RelayProtocol
+import ServiceLifecycle
+import Synchronization
+
+/// How the service reaches the network: from this process, or through the network process.
+package struct NetworkAccess: Sendable {
+  let makeHTTPTransport: @Sendable (ServerTrust) -> any HTTPTransport
+  let subscriptions: any SubscriptionConnector
+  /// The network process; nil if this process uses the network itself.
+  let relay: Relay?
+
+  package static let ofThisProcess = NetworkAccess(
+    makeHTTPTransport: { CurlHTTPTransport(trust: $0) }, subscriptions: LocalConnector(), relay: nil)
+
+  package static func through(_ relay: Relay) -> NetworkAccess {
+    NetworkAccess(
+      makeHTTPTransport: { RelayHTTPTransport(trust: $0, through: relay) },
+      subscriptions: RelayConnector(through: relay), relay: relay)
+  }
+}
+
+/// Watches the network process: while it is gone, the LED must not show a connection. Event streams and subscriptions
+/// end with it; servers that are polled are polled at once.
+struct NetworkProcessWatch: Service {
+  /// The pauses between attempts.
+  private static let pause = Duration.seconds(1)
+
+  let relay: Relay
+  let environment: TokenEnvironment
+  let logger: LimitedLog
+  /// Called when the network process has ended, or is not there at the start.
+  let onEnd: @Sendable () -> Void
+
+  func run() async throws {
+    let wasUp = Mutex(true)
+    await cancelWhenGracefulShutdown {
+      while let failure = await relay.attend(isUp: {
+        logger.report("reached the network process", at: .info, about: Self.subject)
+        wasUp.withLock { $0 = true }
+      }) {
+        let hasEnded = wasUp.withLock { wasUp in
+          defer { wasUp = false }
+          return wasUp
+        }
+        if hasEnded {
+          logger.report("no server can be reached: \(failure)", about: Self.subject)
+          onEnd()
+        }
+        guard (try? await environment.sleep(for: Self.pause)) != nil else { return }
+      }
+    }
+  }
+
+  private static let subject = "the network process"
+}
+
+/// Receives login hints from the push listener in the network process. Limits them again.
+struct RelayedHints: Service {
+  let relay: Relay
+  let address: ListenAddress
+  let environment: TokenEnvironment
+  let logger: LimitedLog
+  let onHint: @Sendable () -> Void
+
+  func run() async throws {
+    let bucket = Mutex(TokenBucket.ofHints)
+    await cancelWhenGracefulShutdown {
+      let first = Duration.seconds(1)
+      let pause = Mutex(first)
+      while let failure = await relay.listen(
+        at: "\(address)", isUp: { pause.withLock { $0 = first } },
+        onHint: { if bucket.withLock({ $0.take(at: environment.now.uptime) }) { onHint() } })
+      {
+        logger.report("[push] listen: no login hints: \(failure)", about: "login hints")
+        let now = pause.withLock { pause in
+          defer { pause = min(pause * 2, .seconds(30)) }
+          return pause
+        }
+        guard (try? await environment.sleep(for: now)) != nil else { return }
+      }
+    }
+  }
+}

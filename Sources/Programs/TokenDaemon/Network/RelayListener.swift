@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import ControlProtocol
+import Glibc
+import RelayProtocol
+import ServiceLifecycle
+import Synchronization
+
+/// The network process's side of the relay: accepts connections and carries out the order of each.
+final class RelayListener: Service {
+  /// More than a token with many accounts needs: two for each server, and some.
+  private static let maximumConnections = 256
+  /// How long the other process may take to send its order.
+  private static let patience = Duration.seconds(5)
+
+  private let socket: UnixSocket
+  private let orders: RelayOrders
+  private let connections = Mutex(0)
+
+  /// - Parameter socket: listening.
+  init(_ socket: UnixSocket, orders: RelayOrders) {
+    self.socket = socket
+    self.orders = orders
+    approval_linux_never_wait(socket.descriptor)
+  }
+
+  func run() async throws {
+    await cancelWhenGracefulShutdown { [self] in
+      await withDiscardingTaskGroup { group in
+        while await SocketPoller.shared.wait(for: socket.descriptor, .reading) == .ready {
+          let caller = approval_linux_accept_now(socket.descriptor)
+          guard caller >= 0 else {
+            // Out of descriptors or memory, or the caller is gone: wait and retry.
+            if errno != EAGAIN { try? await Task.sleep(for: .milliseconds(100)) }
+            continue
+          }
+          let connection = RelaySocket(UnixSocket(descriptor: caller))
+          guard connections.withLock({ take(from: &$0) }) else { continue }
+          group.addTask { [self] in
+            await serve(connection)
+            connections.withLock { $0 -= 1 }
+          }
+        }
+        group.cancelAll()
+      }
+    }
+  }
+
+  /// - Returns: false if there are too many connections.
+  private func take(from count: inout Int) -> Bool {
+    guard count < Self.maximumConnections else { return false }
+    count += 1
+    return true
+  }
+
+  private func serve(_ socket: RelaySocket) async {
+    do throws(RelayError) {
+      guard let message = try await socket.receive(atMost: RelayOrder.longest, until: .now + Self.patience) else {
+        return
+      }
+      let order: RelayOrder
+      do throws(RelayError) { order = try RelayOrder(message) } catch {
+        return try await socket.send(RelayReply.refused("\(error)").bytes, until: .now + Self.patience)
+      }
+      try await socket.send(RelayReply.accepted.bytes, until: .now + Self.patience)
+      await carryOut(order, on: socket)
+    } catch {}
+  }
+
+  /// Carries the order out until it is done or the other process ends the connection.
+  private func carryOut(_ order: RelayOrder, on socket: RelaySocket) async {
+    let (receipts, receiving) = AsyncStream.makeStream(of: RelayReceipt.self, bufferingPolicy: .bufferingOldest(1))
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { [orders] in try? await orders.carryOut(order, on: socket, receipts) }
+      group.addTask {
+        while let message = try? await socket.receive(atMost: RelayReceipt.size),
+          let receipt = try? RelayReceipt(message), case .enqueued = receiving.yield(receipt)
+        {}
+        receiving.finish()
+      }
+      await group.next()
+      group.cancelAll()
+    }
+  }
+}

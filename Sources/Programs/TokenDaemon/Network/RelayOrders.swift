@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+import HTTP
+import MQTT
+import MobileAuth
+import RelayProtocol
+
+/// Carries out orders of the device process.
+struct RelayOrders: Sendable {
+  let clients: NetworkClients
+  let environment: TokenEnvironment
+
+  /// - Parameter receipts: those of the messages of a subscription.
+  /// - Throws: when the device process has ended the connection.
+  func carryOut(
+    _ order: RelayOrder, on socket: RelaySocket, _ receipts: AsyncStream<RelayReceipt>
+  ) async throws(RelayError) {
+    switch order {
+    case .send(let request, let trust): try await send(request, trust, socket)
+    case .stream(let request, let trust): try await stream(request, trust, socket)
+    case .subscribe(let subscription): try await subscribe(subscription, socket, receipts)
+    case .listen(let address): try await listen(at: address, socket)
+    case .attend:
+      try await socket.send(.up)
+      for await _ in receipts {}
+    }
+  }
+
+  private func send(_ request: HTTPRequest, _ trust: RelayTrust, _ socket: RelaySocket) async throws(RelayError) {
+    let response: HTTPResponse
+    do throws(HTTPTransportError) { response = try await clients.client(trust, for: request).send(request) } catch {
+      return try await socket.send(.failed(error))
+    }
+    try await socket.send(.head(response.withoutBody))
+    var rest = response.body[...]
+    while !rest.isEmpty {
+      try await socket.send(.chunk(Array(rest.prefix(RelayReply.longestChunk))))
+      rest = rest.dropFirst(RelayReply.longestChunk)
+    }
+    try await socket.send(.end(isTruncated: response.isTruncated))
+  }
+
+  private func stream(_ request: HTTPRequest, _ trust: RelayTrust, _ socket: RelaySocket) async throws(RelayError) {
+    let stream: HTTPResponseStream
+    do throws(HTTPTransportError) { stream = try await clients.client(trust, for: request).stream(request) } catch {
+      return try await socket.send(.failed(error))
+    }
+    var head = HTTPResponse(status: stream.status, headers: stream.headers)
+    head.certificateExpiry = stream.certificateExpiry
+    try await socket.send(.head(head))
+    var body = stream.body.makeAsyncIterator()
+    while true {
+      let chunk: [UInt8]?
+      do { chunk = try await body.next() } catch {
+        return try await socket.send(.failed(error as? HTTPTransportError ?? .unreachable("\(error)")))
+      }
+      guard var rest = chunk?[...] else { return try await socket.send(.end(isTruncated: false)) }
+      while !rest.isEmpty {
+        try await socket.send(.chunk(Array(rest.prefix(RelayReply.longestChunk))))
+        rest = rest.dropFirst(RelayReply.longestChunk)
+      }
+    }
+  }
+
+  private func subscribe(
+    _ order: RelaySubscription, _ socket: RelaySocket, _ receipts: AsyncStream<RelayReceipt>
+  ) async throws(RelayError) {
+    let authorities: AuthorityFile?
+    do throws(HTTPTransportError) { authorities = try AuthorityFile(order.trust.authorities) } catch {
+      return try await socket.send(.ended(.unusable("\(error)")))
+    }
+    // A place for the answer to each topic, in addition to what a broker sends without limit.
+    let (reports, reporting) = AsyncStream.makeStream(
+      of: RelayReply.self, bufferingPolicy: .bufferingNewest(16 + 2 * order.topics.count))
+    let subscription = order.subscription(authorityFile: authorities?.path)
+    let indices = Dictionary(zip(order.topics, order.topics.indices)) { first, _ in first }
+    // Messages and reports are sent by one task, in their order.
+    let broker = Task {
+      let failure = await LocalConnector().run(subscription) { report in
+        switch report {
+        case .connected(let topic): if let index = indices[topic] { reporting.yield(.subscribed(index)) }
+        case .mayNotRead(let topic): if let index = indices[topic] { reporting.yield(.mayNotRead(index)) }
+        case .refused(let bytes): reporting.yield(.oversize(bytes))
+        case .disconnected: break
+        }
+      } _: { message, topic in
+        guard let index = indices[topic] else { return false }
+        reporting.yield(.message(message, of: index))
+        return await receipts.first { _ in true }?.isTaken ?? false
+      }
+      withExtendedLifetime(authorities) {}
+      reporting.yield(.ended(failure))
+      reporting.finish()
+    }
+    defer { broker.cancel() }
+    for await report in reports { try await socket.send(report) }
+  }
+
+  private func listen(at text: String, _ socket: RelaySocket) async throws(RelayError) {
+    let (hints, hinting) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let listener: PushListener
+    do {
+      guard let address = ListenAddress(text) else { throw RelayError.malformed("the listener's address") }
+      listener = try PushListener(at: address, in: environment) { hinting.yield() }
+    } catch {
+      return try await socket.send(.refused("\(error)"))
+    }
+    try await socket.send(.up)
+    let listening = Task {
+      try? await listener.run()
+      hinting.finish()
+    }
+    defer { listening.cancel() }
+    for await _ in hints { try await socket.send(.hint) }
+  }
+}
+
+extension RelaySocket {
+  /// Waits while the device process does not read.
+  fileprivate func send(_ reply: RelayReply) async throws(RelayError) { try await send(reply.bytes) }
+}
+
+extension HTTPResponse {
+  fileprivate var withoutBody: HTTPResponse {
+    var head = self
+    head.body = []
+    return head
+  }
+}

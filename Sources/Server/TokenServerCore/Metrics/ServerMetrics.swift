@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoreMetrics
+import ReferenceProtocol
+
+/// The metrics of the server, for the implementation of swift-metrics that the process has chosen; without one nothing
+/// is stored. Labels are routes, states and other words of this program, never anything that a client wrote.
+package enum ServerMetrics {
+  /// The help text of each metric, by its name.
+  package static let descriptions = [
+    "token_server_http_requests_total": "HTTP requests by method, route and status.",
+    "token_server_http_request_seconds":
+      "From a request's head to its response's head, by route, without event streams.",
+    "token_server_transactions_ended_total": "Transactions that ended, by state.",
+    "token_server_transaction_answer_seconds": "From the start of a transaction to the user's answer.",
+    "token_server_pin_attempts_total": "Verified PINs: right, wrong, or wrong with no attempt left.",
+    "token_server_transactions_open": "Transactions that wait for an answer.",
+    "token_server_devices_connected": "Devices with an event stream or a long poll.",
+    "token_server_callbacks_waiting": "Callbacks to portals that are not delivered yet.",
+    "token_server_database_bytes": "The size of the database.",
+  ]
+
+  /// - Parameters:
+  ///   - route: the route's pattern; nil if no route matched.
+  ///   - duration: to the head of the response.
+  package static func count(request method: String, route: String?, status: Int, after duration: Duration) {
+    let isKnown = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"].contains(method)
+    let route = route ?? "none"
+    Counter(
+      label: "token_server_http_requests_total",
+      dimensions: [("method", isKnown ? method : "other"), ("route", route), ("status", "\(status)")]
+    ).increment()
+    if route != "/device/v1/events" {
+      timer("token_server_http_request_seconds", [("route", route)]).recordNanoseconds(duration.nanoseconds)
+    }
+  }
+
+  package static func count(_ ending: Effects.Ending) {
+    Counter(label: "token_server_transactions_ended_total", dimensions: [("state", ending.state.rawValue)]).increment()
+    guard ending.state == .authenticated || ending.state == .rejected else { return }
+    timer("token_server_transaction_answer_seconds", []).recordNanoseconds(ending.after.nanoseconds)
+  }
+
+  static func count(_ outcome: PINVerificationOutcome) {
+    let result =
+      switch outcome {
+      case .right: "right"
+      case .wrong: "wrong"
+      case .limitReached: "limit_reached"
+      }
+    Counter(label: "token_server_pin_attempts_total", dimensions: [("result", result)]).increment()
+  }
+
+  private static func timer(_ label: String, _ dimensions: [(String, String)]) -> Timer {
+    Timer(label: label, dimensions: dimensions)
+  }
+}
+
+extension Duration {
+  /// Bounded by what an `Int64` holds.
+  fileprivate var nanoseconds: Int64 {
+    let (whole, isOverflow) = components.seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    guard !isOverflow else { return components.seconds < 0 ? .min : .max }
+    let (sum, isTooMuch) = whole.addingReportingOverflow(components.attoseconds / 1_000_000_000)
+    return isTooMuch ? .max : sum
+  }
+}

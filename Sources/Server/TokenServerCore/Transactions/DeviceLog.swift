@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+package import Logging
+import Synchronization
+
+/// The log lines that a device causes by requests that it can repeat, limited for each device: a registered device
+/// could fill the disk.
+package final class DeviceLog: Sendable {
+  /// The maximum number of lines in an hour about one device.
+  package static let hourly = 240
+  /// The maximum number of devices that are counted at the same time.
+  private static let capacity = 100_000
+
+  private struct Hour {
+    let began: Duration
+    var lines = 0
+  }
+
+  private let log: Logger
+  private let uptime: @Sendable () -> Duration
+  private let hours = Mutex<[ClientID: Hour]>([:])
+
+  /// - Parameter uptime: a monotonic clock.
+  package init(_ log: Logger, uptime: @escaping @Sendable () -> Duration = Uptime.now) {
+    self.log = log
+    self.uptime = uptime
+  }
+
+  /// - Returns: a logger for one line; one that drops the line if there were too many.
+  package func about(_ clientID: ClientID) -> Logger {
+    let now = uptime()
+    let lines = hours.withLock { hours -> Int in
+      if hours[clientID].map({ now - $0.began >= .seconds(3600) }) ?? true {
+        if hours.count >= Self.capacity { hours = hours.filter { now - $0.value.began < .seconds(3600) } }
+        if hours.count >= Self.capacity { hours = [:] }
+        hours[clientID] = Hour(began: now)
+      }
+      hours[clientID]?.lines += 1
+      return hours[clientID]?.lines ?? 0
+    }
+    guard lines > Self.hourly else { return log }
+    if lines == Self.hourly + 1 {
+      log.warning("more than \(Self.hourly) lines about the device \(clientID) in an hour: the next ones are dropped")
+    }
+    return Logger(label: "dropped") { _ in SwiftLogNoOpLogHandler() }
+  }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+import CoreMetrics
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOPosix
+package import ServiceLifecycle
+package import TokenServerCore
+package import TokenServerMetrics
+package import TokenServerStore
+
+/// Health checks and metrics, for load balancers and monitoring: over HTTP without TLS, on an address of its own.
+package struct OperationsInterface: Sendable {
+  let store: Store
+  let hub: EventHub
+  let readiness: Readiness
+  let registry: PrometheusRegistry
+  let clock: ServerClock
+
+  package init(
+    store: Store, hub: EventHub, readiness: Readiness, registry: PrometheusRegistry, clock: ServerClock
+  ) {
+    self.store = store
+    self.hub = hub
+    self.readiness = readiness
+    self.registry = registry
+    self.clock = clock
+  }
+
+  /// The HTTP server as a service.
+  /// - Parameter listening: called once with the port, when connections are accepted.
+  package func service(
+    _ settings: TokenServerCore.ServerConfiguration.Operations, listening: @escaping @Sendable (Int) -> Void
+  ) -> any Service {
+    // Health checks and a few monitors.
+    let connections = ConnectionTable(limit: 64, limitPerSource: 32)
+    let limits = TokenServerCore.ServerConfiguration.Limits(requestSeconds: 10, idleSeconds: 60)
+    let http = HTTP1Channel.Configuration(
+      additionalChannelHandlers: [ConnectionGuard(table: connections, limits: limits)])
+    return Application(
+      router: router(), server: .http1(configuration: http),
+      configuration: .init(address: .hostname(settings.listen, port: settings.port)),
+      onServerRunning: { channel in listening(channel.localAddress?.port ?? 0) },
+      eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton), logger: Logger(label: "operations"))
+  }
+
+  func router() -> Router<BasicRequestContext> {
+    let router = Router()
+    router.get("/healthz") { _, _ in Self.text("ok") }
+    router.get("/readyz") { _, _ in await ready() }
+    router.get("/metrics") { _, _ in
+      await updateGauges()
+      return Self.text(registry.text(ServerMetrics.descriptions), mediaType: PrometheusRegistry.mediaType)
+    }
+    return router
+  }
+
+  private func ready() async -> Response {
+    guard readiness.state == .ready else { return Self.text(readiness.state.rawValue, status: .serviceUnavailable) }
+    do { _ = try await store.read { try $0.openTransactionCount() } } catch {
+      return Self.text("the database cannot be read", status: .serviceUnavailable)
+    }
+    return Self.text("ready")
+  }
+
+  /// Reads the values that exist only at a moment. What cannot be read keeps its value.
+  private func updateGauges() async {
+    set("token_server_devices_connected", hub.connected)
+    guard
+      let counts = try? await store.read({ database in
+        (
+          open: try database.openTransactionCount(), callbacks: try database.waitingCallbackCount(),
+          bytes: try database.size()
+        )
+      })
+    else { return }
+    set("token_server_transactions_open", counts.open)
+    set("token_server_callbacks_waiting", counts.callbacks)
+    set("token_server_database_bytes", counts.bytes)
+  }
+
+  private func set(_ name: String, _ value: Int) {
+    registry.makeMeter(label: name, dimensions: []).set(Int64(value))
+  }
+
+  private static func text(
+    _ text: String, status: HTTPResponse.Status = .ok, mediaType: String = "text/plain; charset=utf-8"
+  ) -> Response {
+    Response(
+      status: status, headers: [.contentType: mediaType, .cacheControl: "no-store"],
+      body: .init(byteBuffer: ByteBuffer(string: text.hasSuffix("\n") ? text : text + "\n")))
+  }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+import ControlProtocol
+import JSONValues
+import Testing
+
+@testable import BenchPage
+
+@Suite(.timeLimit(.minutes(5))) struct BoundsTests {
+  private func order(_ text: String) throws -> PortalOrder {
+    try PortalOrder(try #require(JSONValue(parsing: Array(text.utf8))))
+  }
+
+  @Test("A page can start what the bench has types for") func orders() throws {
+    #expect(try order(#"{"type":"login","message":"x"}"#).digits == nil)
+    #expect(try order(#"{"type":"number","message":"Number 42?","digits":"42"}"#).digits == "42")
+    let longest = String(repeating: "é", count: 155)
+    #expect(try order(#"{"type":"payment","message":"\#(longest)"}"#).message == longest)
+  }
+
+  @Test(
+    "Other orders are refused",
+    arguments: [
+      "{}", #"{"type":"transfer","message":"x"}"#, #"{"type":"login"}"#, #"{"type":"login","message":""}"#,
+      #"{"type":"login","message":"x","digits":"1"}"#, #"{"type":"number","message":"x"}"#,
+      #"{"type":"number","message":"x","digits":""}"#, #"{"type":"number","message":"x","digits":"123456789"}"#,
+      #"{"type":"number","message":"x","digits":"1a"}"#,
+      #"{"type":"login","message":"\#(String(repeating: "é", count: 156))"}"#, #"{"type":1,"message":"x"}"#,
+    ])
+  func otherOrders(text: String) { #expect(throws: BenchError.self) { try order(text) } }
+
+  @Test("A token server that was running already has its own types") func otherTypes() throws {
+    let body = try #require(JSONValue(parsing: Array(#"{"type":"transfer","message":"x"}"#.utf8)))
+    #expect(try PortalOrder(body, types: ["transfer"]).type == "transfer")
+    #expect(throws: BenchError.self) { try PortalOrder(body, types: ["login"]) }
+  }
+
+  @Test("A page can do at a reader what it has buttons for") func readers() throws {
+    func act(_ name: JSONValue) throws -> ReaderAct { try ReaderAct(.object(["act": name])) }
+    #expect(try act(.text("finger")).answer == .finger("index") && act(.text("badge")).answer == .badge("red"))
+    #expect(try act(.text("other-finger")).answer != act(.text("finger")).answer)
+    for name: JSONValue in [.text(""), .text("finger "), .text("data"), .integer(1), .null] {
+      #expect(throws: BenchError.self) { try act(name) }
+    }
+  }
+
+  @Test("A page that is loaded again reads what it has missed, once, and the latest state") func feed() async throws {
+    let feed = Feed()
+    for number in 1...(Feed.mostKept + 10) { feed.publish(.portal, .integer(Int64(number))) }
+    feed.publish(.board, .text("old"))
+    feed.publish(.board, .text("new"))
+    let page = try #require(feed.entries(after: 400))
+    page.cancel()
+    var numbers: [Int] = []
+    for await frame in page.frames { numbers.append(frame.number) }
+    #expect(numbers == Array(401...410) + [412])
+    let other = try #require(feed.entries(after: 0))
+    other.cancel()
+    var texts: [String] = []
+    for await frame in other.frames { texts.append(frame.text) }
+    #expect(texts.count == Feed.mostKept + 1 && texts.last?.contains("new") == true)
+  }
+
+  @Test("The number of pages is limited, and a page that ends makes room for another") func pages() throws {
+    let feed = Feed()
+    let pages = (0..<Feed.mostPages).compactMap { _ in feed.entries(after: 0) }
+    #expect(pages.count == Feed.mostPages && feed.entries(after: 0) == nil)
+    pages[3].cancel()
+    #expect(feed.entries(after: 0) != nil)
+    feed.close()
+    #expect(feed.entries(after: 0) == nil)
+  }
+
+  @Test("A new page reads the latest state of each token") func tokens() async throws {
+    let feed = Feed()
+    for (token, text) in [(0, "a"), (1, "b"), (0, "c")] { feed.publish(.board, .text(text), of: token) }
+    let page = try #require(feed.entries(after: 0))
+    page.cancel()
+    var texts: [String] = []
+    for await frame in page.frames { texts.append(frame.text) }
+    #expect(texts.count == 2)
+    #expect(texts[0].contains(#""token":1,"value":"b""#) && texts[1].contains(#""token":0,"value":"c""#))
+  }
+
+  @Test("An entry is one line, whatever it says") func oneLine() async throws {
+    let feed = Feed()
+    feed.publish(.token, .text("a\n\ndata: b\r\u{2028}"))
+    let page = try #require(feed.entries(after: 0))
+    page.cancel()
+    for await frame in page.frames {
+      #expect(frame.text.split(separator: "\n", omittingEmptySubsequences: false).count == 4)
+      #expect(!frame.text.contains("\r"))
+    }
+  }
+
+  @Test("Words of a command line are quoted for the shell") func quoting() {
+    #expect("user_id=alice".shellQuoted == "user_id=alice")
+    #expect("a b".shellQuoted == "'a b'")
+    #expect("it's $HOME".shellQuoted == #"'it'\''s $HOME'"#)
+    #expect("".shellQuoted == "''")
+  }
+}

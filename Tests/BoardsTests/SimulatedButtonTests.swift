@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import Boards
+import FrontPanel
+import MobileAuth
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct SimulatedButtonTests {
+  private let clock = ManualClock()
+  private let button: SimulatedButton
+
+  init() { button = SimulatedButton(clock: clock) }
+
+  private var start: MonotonicInstant { MonotonicInstant(uptime: .zero) }
+  private var canceled: ButtonEvent { .unavailable("the press was canceled") }
+
+  private struct ClientError: Error {}
+
+  @Test("A press lasts until it is released") func released() async throws {
+    async let ending = button.press(.approve)
+    var events = button.events.makeAsyncIterator()
+    #expect(await events.next() == .down(.approve, start))
+    clock.advance(by: .milliseconds(900))
+    #expect(button.release())
+    #expect(try await ending == .released)
+    #expect(await events.next() == .up(start + .milliseconds(900)))
+    #expect(!button.release())
+  }
+
+  @Test("A press whose client disconnects is no gesture") func disconnected() async throws {
+    let press = Task { try await button.press(.approve) }
+    var events = button.events.makeAsyncIterator()
+    #expect(await events.next() == .down(.approve, start))
+    clock.advance(by: .seconds(2))
+    press.cancel()
+    #expect(try await press.value == .canceled)
+    #expect(await events.next() == canceled)
+    #expect(await events.next() == .up(start + .seconds(2)))
+    #expect(!button.release())
+  }
+
+  @Test("A press of which the client cannot be notified is no gesture") func notNotified() async throws {
+    var events = button.events.makeAsyncIterator()
+    await #expect(throws: ClientError.self) { try await button.press(.deny) { throw ClientError() } }
+    #expect(await events.next() == .down(.deny, start))
+    #expect(await events.next() == canceled)
+  }
+
+  @Test("Two buttons that are down are no press") func twoButtons() async throws {
+    async let first = button.press(.approve)
+    var events = button.events.makeAsyncIterator()
+    #expect(await events.next() == .down(.approve, start))
+    await #expect(throws: SimulatedButton.PressError.isDown) { try await button.press(.deny) }
+    #expect(try await first == .canceled)
+    #expect(await events.next() == canceled)
+    #expect(await events.next() == .up(start))
+  }
+
+  @Test("Unplugging the chip ends a press, and no press begins until it is plugged in") func unplugged() async throws {
+    async let first = button.press(.approve)
+    var events = button.events.makeAsyncIterator()
+    #expect(await events.next() == .down(.approve, start))
+    button.unplug()
+    #expect(try await first == .canceled)
+    await #expect(throws: SimulatedButton.PressError.isUnplugged) { try await button.press(.approve) }
+    button.plugIn()
+    for event in [canceled, .up(start), .unavailable("the chip is unplugged"), .up(start)] {
+      #expect(await events.next() == event)
+    }
+    async let second = button.press(.deny)
+    #expect(await events.next() == .down(.deny, start))
+    #expect(button.release())
+    #expect(try await second == .released)
+  }
+
+  @Test("An unplugged LED is dark and the buzzer silent; both continue when the chip is plugged in")
+  func unpluggedLED() async {
+    let indicator = SimulatedIndicator(clock: clock)
+    var outputs = indicator.changes().makeAsyncIterator()
+    _ = await outputs.next()
+    indicator.light(.blue)
+    indicator.sound(true)
+    indicator.set(isConnected: false)
+    indicator.light(.green)
+    indicator.set(isConnected: true)
+    var seen: [SimulatedIndicator.Output] = []
+    for _ in 0..<5 { if let output = await outputs.next() { seen.append(output) } }
+    #expect(seen.map(\.color) == [.blue, .blue, nil, nil, .green])
+    #expect(seen.map(\.isSounding) == [false, true, false, false, true])
+  }
+}

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plays the bench in headless Chromium: usage: bench.py PROGRAM PAGE PICTURES CLOCK
+
+Prints each check. Exit codes: 0 all passed, 1 one failed.
+"""
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+import accounts
+import attached
+from page import PIN, Page, check, failed, folder, passed, program, until, wall_clock
+
+
+def refused(address, data=None, **headers):
+    """The status of a request of another program."""
+    try:
+        return urllib.request.urlopen(urllib.request.Request(address, data=data, headers=headers), timeout=5).status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def strangers(address):
+    origin = address.split("/#")[0]
+    port = origin.rsplit(":", 1)[1]
+    body = b'{"type":"login","message":"x"}'
+    check("a call without the cookie is refused", refused(origin + "/portal/start", body, Origin=origin) == 403)
+    check("the feed without the cookie is refused", refused(origin + "/feed") == 403)
+    check("another name of the host is refused", refused(origin + "/", Host=f"evil.example:{port}") == 403)
+    check("another origin is refused", refused(origin + "/session", b"{}", Origin="http://evil.example") == 403)
+    check("a wrong token is refused", refused(origin + "/session", b'{"token":"x"}', Origin=origin) == 403)
+    check("a wrong callback is refused", refused(origin + "/callback/x", b"{}") == 403)
+    check("the description without the cookie is refused", refused(origin + "/portal-api.openapi.json") == 403)
+    check("no other file is served", refused(origin + "/..%2f..%2fPackage.swift") == 404)
+    policy = urllib.request.urlopen(origin + "/").headers["Content-Security-Policy"]
+    check("no inline script is allowed", "default-src 'none'" in policy and "unsafe" not in policy)
+
+
+def approvals(page):
+    check("a login starts", page.start("login"))
+    check("the LED asks for a hold", page.asks("confirmation wanted"))
+    page.picture("waiting")
+    page.accessible("waiting")
+    # The picture of the documents.
+    page.driver.execute_script("scrollTo(0, 0)")
+    page.hold(1, picture="bench")
+    check("a hold of a second approves", page.outcome("Approved"))
+    check("the callback comes", until(lambda: "called back" in page.text("#callback-text")) is not None)
+    page.idle()
+    check("the audit line comes", until(lambda: "audit chain" in page.text("#timeline")) is not None)
+    page.picture("approved")
+    page.accessible("approved")
+    page.click(".replay")
+    shown = "return document.querySelectorAll('.request:first-child .steps > li:not([hidden])').length"
+    steps = page.driver.execute_script("return document.querySelectorAll('.request:first-child .steps > li').length")
+    check("a request can be replayed slowly", until(lambda: 0 < page.driver.execute_script(shown) < steps, 3) is not None
+          and until(lambda: page.driver.execute_script(shown) == steps, 40) is not None)
+    paths = page.driver.execute_async_script(
+        "fetch(document.querySelector('a[href*=openapi]').href).then((r) => r.json()).then((d) => arguments[0](Object.keys(d.paths)))")
+    check("the page links to the description of the portal API", "/oauth/api/v4/authenticate/user" in paths)
+
+    page.start("login")
+    page.asks("confirmation wanted")
+    ActionChains(page.driver, duration=0).click(page.find("#approve")).pause(0.15).click(page.find("#approve")).perform()
+    check("two short presses deny", page.outcome("Denied"))
+    page.picture("denied")
+    page.idle()
+
+    page.start("login")
+    page.asks("confirmation wanted")
+    page.hold(0.1, "#deny")
+    check("the deny button denies", page.outcome("Denied"))
+    page.idle()
+
+    page.start("payment")
+    check("the LED asks for the PIN", page.asks("PIN wanted"))
+    page.type("24601")
+    check("the portal reads of the wrong PIN", until(lambda: "Wrong PIN" in page.text("#outcome-text")) is not None)
+    page.picture("wrong-pin")
+    page.asks("PIN wanted")
+    page.type(PIN)
+    check("the right PIN approves", page.outcome("Approved"))
+    page.idle()
+
+    page.start("number")
+    check("the LED asks for the number", page.asks("number or other data wanted"))
+    digits = page.text("#number")
+    page.picture("number")
+    page.type(digits)
+    check("after the number, the LED asks for a hold", page.asks("confirmation wanted"))
+    page.hold(1)
+    check("the number and a hold approve", page.outcome("Approved"))
+    page.idle()
+
+    page.start("hurry")
+    check("a request that nobody answers expires", page.outcome("Expired", 20))
+    page.picture("expired")
+    page.idle()
+
+
+def holds_that_are_none(page):
+    """Every press that ends otherwise than by its release answers nothing."""
+    page.start("login")
+    page.asks("confirmation wanted")
+    ends = {
+        "a button that loses the focus": lambda: page.driver.execute_script("document.getElementById('approve').blur()"),
+        "a pointer that leaves the button": lambda: ActionChains(page.driver, duration=0).move_by_offset(0, 260).perform(),
+        "a window that loses the focus": lambda: page.driver.execute_script("window.dispatchEvent(new Event('blur'))"),
+        "a hidden tab": lambda: page.driver.execute_script(
+            "Object.defineProperty(document, 'hidden', {value: true, configurable: true});"
+            "document.dispatchEvent(new Event('visibilitychange')); delete document.hidden"),
+    }
+    for what, end in ends.items():
+        ActionChains(page.driver, duration=0).click_and_hold(page.find("#approve")).perform()
+        until(lambda: page.shows("held long enough: release to accept", 3))
+        end()
+        time.sleep(0.9)
+        ActionChains(page.driver, duration=0).release().perform()
+        time.sleep(0.3)
+        check(f"{what} approves nothing", page.text("#outcome-title") == "Waiting for the token")
+        check(f"after {what}, the LED asks again", page.asks("confirmation wanted"))
+    # The network off, as for a tab that was put to sleep: the page says nothing any more, and releases too late.
+    ActionChains(page.driver, duration=0).click_and_hold(page.find("#approve")).perform()
+    time.sleep(0.3)
+    page.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
+        "offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0})
+    time.sleep(1.2)
+    page.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {
+        "offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
+    ActionChains(page.driver, duration=0).release().perform()
+    time.sleep(0.5)
+    check("a page without a network approves nothing", page.text("#outcome-title") == "Waiting for the token")
+    page.driver.refresh()
+    check("a page that is loaded again shows the request that waits", page.outcome("Waiting for the token"))
+    page.asks("confirmation wanted")
+    page.driver.execute_script("document.getElementById('approve').focus()")
+    ActionChains(page.driver, duration=0).key_down(Keys.SPACE).pause(1).key_up(Keys.SPACE).perform()
+    check("the space bar, held for a second, approves", page.outcome("Approved"))
+    page.idle()
+
+
+def faults(page, address):
+    page.start("login")
+    page.asks("confirmation wanted")
+    page.click("[data-fault=attacker-login]")
+    check("the swap to another request is visible", page.shows("another request", 5))
+    page.picture("swap")
+    page.asks("confirmation wanted")
+    check("the timeline names the attacker", "an attacker" in page.text("#timeline"))
+    page.hold(6.3)
+    check("a hold of six seconds is \"not me\"", until(lambda: "denied: not me" in page.text("#timeline")) is not None)
+    page.picture("not-me")
+    page.asks("confirmation wanted")
+
+    page.click("[data-fault=power-loss]")
+    check("a power loss makes the LED dark", page.shows("off: no power", 5))
+    check("after it the request is asked again", page.asks("confirmation wanted", 20))
+    window = Page(800, 900)
+    try:
+        window.driver.get(address)
+        check("a second window shows the same LED", window.shows("confirmation wanted"))
+        check("a second window shows the same request", window.outcome("Waiting for the token"))
+        page.hold(1)
+        check("both windows read the approval", page.outcome("Approved") and window.outcome("Approved"))
+    finally:
+        window.driver.quit()
+    page.idle()
+
+    page.click("#server-away")
+    check("without the token server the LED says so", page.shows("idle, not connected", 20))
+    page.picture("server-away")
+    page.click("#server-away")
+    check("the token connects again by itself", page.idle(90))
+
+    page.click("#chip")
+    check("an unplugged chip is dark", page.shows("unplugged: the LED is dark", 5))
+    page.click("#chip")
+    check("a chip that is plugged in shows again", page.idle())
+    page.click("#keypad-plug")
+    check("an unplugged keypad has no keys", until(lambda: page.find("[data-key='1']").get_property("disabled")) is not None)
+    page.click("#keypad-plug")
+    check("a keypad that is plugged in has keys", until(lambda: not page.find("[data-key='1']").get_property("disabled")) is not None)
+
+
+def looks(address):
+    for width, height, dark in [(360, 780, False), (360, 780, True), (1920, 1080, False), (1920, 1080, True)]:
+        name = f"{width}-{'dark' if dark else 'light'}"
+        page = Page(width, height, dark)
+        try:
+            page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+                "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
+            page.driver.get(address)
+            page.idle()
+            until(lambda: page.text("#timeline").count("LED:") > 3)
+            check(f"nothing is cut off at {name}", page.driver.execute_script(
+                "return document.documentElement.scrollWidth <= innerWidth"))
+            check(f"says that the board is simulated at {name}", "Simulated board" in page.find("header").text)
+            page.accessible(name)
+            page.picture(name)
+        finally:
+            page.driver.quit()
+
+
+began = time.monotonic()
+bench = subprocess.Popen([program, "--page", folder, "--clock-library", wall_clock], stdout=subprocess.PIPE, text=True)
+browser = None
+try:
+    line = bench.stdout.readline()
+    address = line.split()[-1] if line else sys.exit("the bench has not started")
+    print(f"  from the command to a usable page: {time.monotonic() - began:.1f} s", flush=True)
+    browser = Page()
+    browser.driver.get(address)
+    check("the page shows an idle token", browser.idle())
+    check("the token of the address is gone from it", browser.driver.current_url.count("#") == 0)
+    strangers(address)
+    approvals(browser)
+    holds_that_are_none(browser)
+    faults(browser, address)
+    accounts.play(browser)
+    print(f"  LED changes reach the page within {browser.text('#latency')}", flush=True)
+    p95 = int(browser.driver.execute_script("return document.getElementById('latency').dataset.p95 ?? 9999"))
+    check("LED changes reach the page within 50 ms at p95", p95 <= 50, f"{p95} ms")
+    errors = browser.errors("ERR_INTERNET_DISCONNECTED", "409 (Conflict)")
+    check("no error in the console", not errors, "; ".join(errors)[:600])
+    outside = browser.stays_on_loopback()
+    check("no request leaves the loopback interface", not outside, " ".join(outside))
+    looks(address)
+finally:
+    if browser:
+        browser.driver.quit()
+    bench.terminate()
+    bench.wait(20)
+attached.play()
+print(f"{len(passed) + len(failed)} checks, {len(failed)} failed")
+sys.exit(1 if failed else 0)

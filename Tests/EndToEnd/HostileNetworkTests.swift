@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import ProgramHarness
+import Testing
+
+extension EndToEnd {
+  /// A network process that was taken over: the device process approves nothing that the user has not approved, stays
+  /// within its bounds, and recovers.
+  @Suite struct HostileNetworks {
+    private static let dice = Dice.fresh()
+
+    @Test("A hostile network process gets no approval", arguments: 0..<3)
+    func getsNoApproval(lane: Int) async throws {
+      let dice = Dice(seed: Self.dice.seed &+ UInt64(lane))
+      print("hostile network process with seed \(dice.seed)")
+      try await withSplitScene { fixture in
+        try await fixture.token.stop()
+        let path = fixture.folder.file("hostile.relay")
+        let hostile = try HostileNetwork(at: path, before: fixture.token.relayPath, dice: dice)
+        defer { hostile.end() }
+        try await fixture.token.startDevice(at: path)
+        try await fixture.token.log.line(with: "] connected to")
+        // An approval, so that there are responses to replay.
+        try await fixture.approve()
+        let memory = try peakMemory(of: fixture.token.running.processID)
+
+        hostile.isHostile = true
+        var transactions: [String] = []
+        // The pauses between attempts grow; a new device process begins with short ones.
+        for _ in 1...4 {
+          try await fixture.token.kill9()
+          try await fixture.token.startDevice(at: path)
+          for _ in 1...6 {
+            transactions.append(try await fixture.ask())
+            try await Task.sleep(for: .seconds(1))
+          }
+        }
+        let process = try fixture.token.running
+        #expect(process.isRunning)
+        #expect(hostile.played.values.reduce(0, +) > 20, "\(hostile.played)")
+        #expect(try peakMemory(of: process.processID) < memory + 16_384)
+        for transaction in transactions {
+          #expect(try await fixture.portal.result(of: transaction).isAuthenticated == false)
+          #expect(try await fixture.token.audit(of: transaction).allSatisfy { $0.kind != "decided" })
+          try await fixture.portal.cancel(transaction)
+        }
+
+        hostile.isHostile = false
+        let mark = try fixture.token.log.mark
+        try await fixture.token.log.line(with: "] connected to", from: mark, within: .seconds(120))
+        #expect(try await fixture.token.accounts() == [.init(account: fixture.account, stage: "active")])
+        try await fixture.approve()
+      }
+    }
+  }
+}
+
+/// The maximum resident memory of a process so far, in kB.
+private func peakMemory(of process: Int32) throws -> Int {
+  let status = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+  let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
+  return try #require(Int(line.dropFirst(6).split(whereSeparator: \.isWhitespace)[0]))
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import ProgramHarness
+import Testing
+
+extension EndToEnd {
+  /// What the kernel is asked for by each of the two processes, as strace(1) records it: the device process makes no
+  /// Internet socket, and the network process opens nothing of the token's.
+  @Suite struct SystemCalls {
+    @Test("In two processes, one has the network and the other has the keys") func separated() async throws {
+      let traces = try TemporaryDirectory()
+      defer { traces.remove() }
+      let record =
+        "exec strace -D -f -qq -s 256 -e trace=execve,socket,connect,bind,open,openat,openat2 -o '\(traces.path)/'$$ \"$@\""
+      try await withPINScene(
+        settings: "max_pin_attempts = 3", isSplit: true, launcher: ["/bin/sh", "-c", record, "sh"]
+      ) { fixture in
+        let token = fixture.token
+        for number in 1...50 {
+          let transaction = try await fixture.ask()
+          try await token.answer(transaction, with: number.isMultiple(of: 10) ? .double : .hold)
+          _ = try await fixture.settled(transaction)
+        }
+        try await fixture.expectApproval(typing: "13589")
+        try await fixture.changePIN(from: "13589", to: "46802")
+        try await fixture.server.stop()
+        try await token.log.line(with: "not connected to")
+        try await fixture.server.start()
+        // Renaming makes the service read its accounts again.
+        try await token.command("rename", "alice", "alicia").succeeded()
+        try await token.stop()
+        try await token.startConnected()
+        try await token.network.kill9()
+        let mark = try token.log.mark
+        try await token.startNetwork()
+        try await token.log.line(with: "] connected to", from: mark)
+        try await fixture.approve()
+      }
+      let calls = try FileManager.default.contentsOfDirectory(atPath: traces.path).map {
+        try String(contentsOfFile: traces.file($0), encoding: .utf8).split(separator: "\n")
+      }
+      func of(_ command: String) -> [Substring] {
+        calls.filter { $0.contains { $0.contains("execve(") && $0.contains("\"\(command)\", \"--") } }.flatMap(\.self)
+      }
+      let (device, network) = (of("device"), of("network"))
+      // Controls: the search finds what each of them must do.
+      #expect(device.contains { $0.contains("vault.sqlite3") })
+      #expect(device.contains { $0.contains("socket(AF_UNIX") })
+      #expect(network.contains { $0.contains("socket(AF_INET") })
+      let sockets = device.filter {
+        $0.contains("socket(AF_INET") || $0.contains("sin_addr") || $0.contains("sin6_addr")
+      }
+      #expect(sockets.isEmpty, "\(sockets.prefix(5))")
+      let secrets = ["vault.sqlite3", "device-secret", "/dev/gpiochip", "/dev/bus/usb", "/dev/hidraw", "board.toml"]
+      let files = network.filter { call in secrets.contains { call.contains($0) } }
+      #expect(files.isEmpty, "\(files.prefix(5))")
+    }
+  }
+}
+
+extension EndToEndFixture {
+  /// Expects that a hold approves a new request.
+  func approve() async throws {
+    let transaction = try await ask()
+    try await token.answer(transaction, with: .hold)
+    #expect(try await portal.finalResult(of: transaction).isAuthenticated)
+  }
+}

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures an enrolled token on an emulated board: its start, and the memory of the whole system when it is idle.
+
+usage: figures.py IMAGE TOKEN_SERVER SCRATCH
+
+Processor time is the guest's own, of both cores: what emulation makes of it is several times what a board needs. Exit
+code 1: a measurement failed.
+"""
+import pathlib
+import re
+import sys
+
+from scene import Scene, run
+
+GOAL = 96
+# The kernel's command line is too short for it: it is read from the FAT partition.
+UNIT = """[Unit]
+After=approval-token.service
+[Service]
+Type=oneshot
+ExecStart=/bin/sh /boot/firmware/figures.sh
+"""
+SCRIPT = r"""read -r up idle </proc/uptime
+read -r cpu user nice system idle wait irq soft rest </proc/stat
+echo "figure ready $up $((user + nice + system + irq + soft))"
+of() { systemctl show --value -p "$1" approval-token.service; }
+echo "figure service $(of CPUUsageNSec) $(of InactiveExitTimestampMonotonic) $(of ActiveEnterTimestampMonotonic)"
+sleep 120
+awk '/^(MemTotal|MemAvailable|Slab|Shmem|AnonPages):/ { print "figure", $1, $2 }' /proc/meminfo
+for unit in /sys/fs/cgroup/system.slice/*.service; do
+  echo "figure unit ${unit##*/} $(awk '/^anon / { print $2 }' "$unit/memory.stat")"
+done
+echo "figure time $(systemctl is-active chrony.service) end"
+"""
+
+
+def measure(scene):
+    scene.power_on()
+    scene.enroll()
+    scene.login()
+    scene.machine.power_off()
+    scene.card.put("figures.sh", SCRIPT)
+    scene.power_on(unit=UNIT)
+    scene.says("figure time", 900)
+    text = scene.machine.text()
+
+    def figures(expression):
+        return re.findall(expression, text)
+
+    ((up, ticks),) = figures(r"figure ready ([\d.]+) (\d+)")
+    ((used, left, entered),) = figures(r"figure service (\d+) (\d+) (\d+)")
+    memory = {name: int(value) / 1024 for name, value in figures(r"figure (\w+): (\d+)")}
+    in_use = memory["MemTotal"] - memory["MemAvailable"]
+    print(f"  power-on to ready: {float(up):.1f} s after the kernel's start, {int(ticks) / 100:.1f} s of processor time")
+    print(f"  start of the service: {(int(entered) - int(left)) / 1e6:.2f} s, {int(used) / 1e9:.2f} s of processor time")
+    print(f"  memory of the whole system, idle: {in_use:.1f} MiB (goal: {GOAL}; {'met' if in_use <= GOAL else 'missed'})")
+    print("    " + ", ".join(f"{name} {value:.1f}" for name, value in memory.items()))
+    units = sorted(((int(size) / 2**20, name) for name, size in figures(r"figure unit (\S+) (\d+)")), reverse=True)
+    print("    anonymous memory: " + ", ".join(f"{name} {size:.1f}" for size, name in units[:12]))
+    (clock,) = figures(r"figure time (\S+) end")
+    print(f"  the service of the time is {clock}")
+    scene.machine.power_off()
+
+
+def main():
+    image, program, scratch = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
+    scene = Scene(program, scratch)
+
+    def steps():
+        scene.flash(image)
+        measure(scene)
+
+    return run(scene, steps)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

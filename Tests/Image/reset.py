@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the image's program that resets the token with approval-token.reset, on directories of this machine, with scripted
+commands; and the package's program that finishes a reset.
+
+usage: reset.py
+
+Exit code 1: a check failed.
+"""
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+
+from checks import check, exit_code
+
+PACKAGING = pathlib.Path(__file__).parents[2] / "packaging"
+PROGRAM = PACKAGING / "image/root/usr/libexec/approval-token/reset-from-card"
+FINISH = PACKAGING / "debian/finish-factory-reset"
+
+
+class Start:
+    """One start of a board with approval-token.reset on the SD card."""
+
+    def __init__(self, result=0, runs=True):
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            for name in ("boot/firmware", "var/lib/approval-token", "run", "commands"):
+                (root / name).mkdir(parents=True)
+            file = root / "boot/firmware/approval-token.reset"
+            file.touch()
+            for command in ("mount", "systemctl", "runuser"):
+                (root / "commands" / command).write_text(
+                    f'#!/bin/sh\necho {command} "$@" >>{root}/commands.log\n'
+                    + (f"ls {file} >>{root}/commands.log 2>/dev/null\necho how it went\nexit {result}\n"
+                       if command == "runuser" else ""))
+                (root / "commands" / command).chmod(0o755)
+            service = socket.socket(socket.AF_UNIX)
+            if runs:
+                service.bind(str(root / "var/lib/approval-token/control.sock"))
+            environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
+            self.status = subprocess.run([PROGRAM], env=environment, stdout=subprocess.DEVNULL).returncode
+            service.close()
+            self.is_erased = not file.exists()
+            self.log = (root / "boot/firmware/approval-token.log").read_text()
+            calls = root / "commands.log"
+            self.commands = calls.read_text() if calls.exists() else ""
+
+
+def check_card():
+    done = Start()
+    check("a reset is asked for", "approval-token factory-reset --state" in done.commands and done.status == 0)
+    check("the file is erased before the button is held", done.is_erased and "approval-token.reset\n" not in done.commands)
+    check("the board restarts, and the log says it",
+          "systemctl --no-block reboot" in done.commands and "  reset: how it went" in done.log)
+    refused = Start(result=77)
+    check("without a hold the board does not restart, and asks no more",
+          "systemctl" not in refused.commands and refused.is_erased and "not reset: how it went" in refused.log)
+    absent = Start(runs=False)
+    check("without the service the file stays", not absent.is_erased and "runuser" not in absent.commands and
+          absent.status == 0)
+
+
+def finished(directory, part):
+    """Runs the package's program with other directories."""
+    text = FINISH.read_text().replace("/var/lib/approval-token", f"{directory}/state")
+    program = directory / "finish"
+    program.write_text(text.replace("/etc/approval-token", f"{directory}/etc"))
+    return subprocess.run(["/bin/sh", program, part], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def check_package():
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name)
+        for part in ("etc", "state/deeper"):
+            (directory / part).mkdir(parents=True)
+        secret, vault, other = directory / "etc/device-secret.cred", directory / "state/vault.sqlite3", directory / "other"
+        for file in (secret, vault, other, directory / "etc/config.toml", directory / "state/factory-reset",
+                     directory / "state/deeper/file"):
+            file.write_text("secret")
+        (directory / "state/link").symlink_to(other)
+        for file, copy in ((secret, "secret-blocks"), (vault, "vault-blocks")):
+            os.link(file, directory / copy)
+        check("the device secret is removed, the configuration stays", finished(directory, "secret") and
+              [path.name for path in (directory / "etc").iterdir()] == ["config.toml"])
+        check("the state is removed, and the marker", finished(directory, "state") and
+              not list((directory / "state").iterdir()))
+        blocks = [(directory / copy).read_bytes() for copy in ("secret-blocks", "vault-blocks")]
+        check("both are overwritten", all(not block.strip(b"\0") for block in blocks))
+        check("what a link names stays", other.read_text() == "secret")
+        check("without a marker there is an error", not finished(directory, "state"))
+
+
+if __name__ == "__main__":
+    print("the factory reset")
+    check_card()
+    check_package()
+    sys.exit(exit_code())

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import Testing
+
+@testable import MobileAuth
+
+@Suite("Openings in the background", .timeLimit(.minutes(1))) struct OpeningsTests {
+  private let fixture = HandlerFixture()
+
+  /// Fails, in the service now and then, if the handling loop sees that the request has left the list before the
+  /// opening has returned why.
+  @Test("Why a request could not be opened is shown, even if the request left the list first") func endedAndDelisted()
+    async throws
+  {
+    let openings = Openings(changes: ChangeSignal(), in: fixture.environment)
+    let request = fixture.request(1)
+    _ = openings.start([request], listed: [request.transaction]) { [openings] _ in
+      _ = openings.start([], listed: []) { _ in .ended([]) }
+      return .ended([.mustEnroll])
+    }
+    var indications: [Indication]?
+    try await eventually {
+      indications = openings.takeIndications()
+      return indications != nil
+    }
+    #expect(indications == [.mustEnroll])
+  }
+
+  @Test("An opening that was canceled has no result") func canceled() async throws {
+    let changes = ChangeSignal()
+    let openings = Openings(changes: changes, in: fixture.environment)
+    let request = fixture.request(1)
+    let generation = changes.generation
+    _ = openings.start([request], listed: [request.transaction]) { [openings] _ in
+      _ = openings.start([], listed: []) { _ in .ended([]) }
+      throw TokenServerError.refused("late")
+    }
+    try await changes.wait(beyond: generation)
+    #expect(openings.takeIndications() == nil)
+    try openings.throwFault()
+  }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
+import Cryptography
+import Foundation
+import MobileAuth
+import Secrets
+import TestBadge
+import Testing
+
+@testable import AuthenticatorPlugins
+
+/// The program `reader-badge` with libpcsclite, over a private pcscd with a virtual reader.
+@Suite("The plug-in for badges", .timeLimit(.minutes(2)), .serialized) final class ReaderBadgeTests {
+  private let reader: TestPCSC
+  private let badge: TestBadge
+  private let challenge = [UInt8](0..<32)
+  /// pcscd looks for cards every 0.4 s, in microseconds: a removal that it does not see is none.
+  private static let pause: UInt32 = 2_000_000
+
+  init() throws {
+    reader = try TestPCSC()
+    badge = try TestBadge()
+  }
+
+  private func driver(limit: Duration = .seconds(30)) throws -> PluginDriver {
+    var configuration = PluginConfiguration(
+      authenticator: "badge",
+      program: .command([
+        "/usr/bin/env", "PCSCLITE_CSOCK_NAME=\(reader.socket)", try BuiltProgram.path("reader-badge"),
+      ]))
+    configuration.timeLimit = limit
+    return PluginDriver(configuration)
+  }
+
+  private func call(_ step: DriverCall.Step, _ registration: [UInt8] = []) -> DriverCall {
+    DriverCall(
+      step: step, server: "h", account: "alice", authenticator: "badge", challenge: challenge,
+      registration: registration)
+  }
+
+  /// One use: at each hint the test acts.
+  private func use(
+    _ step: DriverCall.Step, _ registration: [UInt8] = [], limit: Duration = .seconds(30),
+    at hint: (DriverEvent) -> Void
+  ) async throws -> [DriverEvent] {
+    var all: [DriverEvent] = []
+    for await event in try driver(limit: limit).events(for: call(step, registration)) {
+      all.append(event)
+      if !event.isAnswer { hint(event) }
+    }
+    return all
+  }
+
+  private struct Proof: Decodable {
+    let publicKey: Data?
+    let signature: Data
+
+    enum CodingKeys: String, CodingKey {
+      case signature
+      case publicKey = "public_key"
+    }
+  }
+
+  private func proof(_ event: DriverEvent?) throws -> (proof: Proof, registration: [UInt8]) {
+    guard case .data(let data) = event else { throw NoDataError(event: event) }
+    let proof = try data.bytes.withExposedSecret { try JSONDecoder().decode(Proof.self, from: Data($0)) }
+    return (proof, data.registration)
+  }
+
+  private struct NoDataError: Error {
+    let event: DriverEvent?
+  }
+
+  private var point: [UInt8] { [4] + badge.key.publicKey.x + badge.key.publicKey.y }
+
+  @Test("It registers the key of the certificate, and signs later challenges with it") func registration() async throws
+  {
+    let (reader, badge) = (reader, badge)
+    let events = try await use(.register) { _ in badge.insert(into: reader) }
+    #expect(events.first == .waiting("present the badge"))
+    let (proof, registration) = try proof(events.last)
+    #expect(proof.publicKey.map(Array.init) == point && registration == point)
+    #expect(badge.key.publicKey.isValidDERSignature(Array(proof.signature), overDigest: challenge))
+
+    // The badge is still there: what counts is an insertion after the question.
+    var isRemoved = false
+    let later = try await use(.authenticate, registration) { hint in
+      guard hint == .waiting("remove the badge, then present it again") else { return }
+      isRemoved = true
+      badge.remove()
+      usleep(Self.pause)
+      badge.insert(into: reader)
+    }
+    let second = try self.proof(later.last).proof
+    #expect(isRemoved && second.publicKey == nil)
+    #expect(badge.key.publicKey.isValidDERSignature(Array(second.signature), overDigest: challenge))
+  }
+
+  @Test(
+    "A card that lies, is pulled out or hangs gives no data, and the right one can follow",
+    arguments: [
+      (.signsWithAnotherKey, "this badge is not the registered one"), (.isNoPIVCard, "this card is not a PIV badge"),
+      (.endsEarly, "the badge answers in a form that is not known"), (.neverEnds, "the badge does not sign"),
+      (.refuses, "the badge does not sign"), (.isPulledOut, nil),
+    ] as [(TestBadge.Behavior, String?)])
+  func wrong(behavior: TestBadge.Behavior, reason: String?) async throws {
+    let (reader, badge) = (reader, badge)
+    let wrong = try TestBadge(behavior, key: badge.key)
+    let events = try await use(.authenticate, point) { hint in
+      if case .retry = hint {
+        wrong.remove()
+        usleep(Self.pause)
+        badge.insert(into: reader)
+      } else {
+        wrong.insert(into: reader)
+      }
+    }
+    #expect(events.count == 3)
+    if let reason { #expect(events.dropFirst().first == .retry(reason)) }
+    _ = try proof(events.last)
+  }
+
+  @Test("A card that never answers ends the program after 2 s") func hangs() async throws {
+    let reader = reader
+    let wrong = try TestBadge(.hangs, key: badge.key)
+    let began = ContinuousClock.now
+    let events = try await use(.authenticate, point) { hint in
+      if case .waiting = hint { wrong.insert(into: reader) }
+    }
+    #expect(events.suffix(2) == [.retry("the badge does not answer"), .failed("it ended without an answer")])
+    #expect(ContinuousClock.now - began < .seconds(15))
+    wrong.remove()
+  }
+
+  @Test(
+    "A badge that cannot be registered cancels",
+    arguments: [
+      (.hasCompressedCertificate, "the certificate of the badge is compressed, which is not supported")
+    ] as [(TestBadge.Behavior, String)])
+  func notRegistrable(behavior: TestBadge.Behavior, reason: String) async throws {
+    let reader = reader
+    let wrong = try TestBadge(behavior)
+    #expect(try await use(.register) { _ in wrong.insert(into: reader) }.last == .canceled(reason))
+    wrong.remove()
+  }
+
+  @Test("Of two cards none is used") func twoCards() async throws {
+    let (reader, badge) = (reader, badge)
+    let other = try TestBadge()
+    other.insert(into: reader, slot: 1)
+    usleep(Self.pause)
+    let events = try await use(.authenticate, point) { hint in
+      if case .retry = hint {
+        other.remove()
+        badge.remove()
+        usleep(Self.pause)
+        badge.insert(into: reader)
+      } else {
+        badge.insert(into: reader)
+      }
+    }
+    #expect(events.dropFirst().first == .retry("there is more than one card: present only the badge"))
+    _ = try proof(events.last)
+  }
+
+  @Test("A pcscd that is started again meanwhile is used") func restart() async throws {
+    let (reader, badge) = (reader, badge)
+    let events = try await use(.authenticate, point) { _ in
+      reader.stop()
+      try? reader.start()
+      usleep(Self.pause)
+      badge.insert(into: reader)
+    }
+    _ = try proof(events.last)
+  }
+
+  @Test("A use that is no longer wanted ends, and a deregistration needs no badge") func ends() async throws {
+    for await event in try driver().events(for: call(.authenticate, point)) {
+      #expect(event == .waiting("present the badge"))
+      break
+    }
+    let (reader, badge) = (reader, badge)
+    #expect(try await use(.deregister) { _ in }.count == 1)
+    #expect(try await use(.authenticate, []) { _ in } == [.canceled("the badge must be registered again")])
+    _ = try proof(try await use(.authenticate, point) { _ in badge.insert(into: reader) }.last)
+  }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Logging
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+@testable import ReferenceServer
+
+/// Health checks, metrics, draining and the JSON log, against the running server.
+@Suite("Operations", .timeLimit(.minutes(5))) struct OperationsTests {
+  private static func configuration(drainSeconds: Int = 0) -> String {
+    PINFixture.configuration() + "\n[operations]\nport = 0\ndrain_seconds = \(drainSeconds)"
+  }
+
+  /// The address for health checks and metrics.
+  private static func address(of server: TokenServerProcess) throws -> String {
+    let line = try #require(
+      server.log.split(separator: "\n").first { $0.contains("health checks and metrics on port") })
+    return "http://127.0.0.1:\(line.split(separator: " ").last ?? "")"
+  }
+
+  private static func value(of series: String, in text: String) -> String? {
+    text.split(separator: "\n").first { $0.hasPrefix(series + " ") }.map { String($0.dropFirst(series.count + 1)) }
+  }
+
+  @Test("Metrics count requests, PINs and transactions, and contain no word of a client") func metrics() throws {
+    let ready = try ReadyServer(configuration: Self.configuration(), withPIN: true)
+    let (server, device, fixture) = (ready.server, ready.device, PINFixture(ready))
+    let address = try Self.address(of: server)
+    let transaction = try fixture.ask(device)
+    let waiting = try server.curl(address + "/metrics").expect(200)
+    #expect(waiting.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8")
+    #expect(Self.value(of: "token_server_transactions_open", in: waiting.text) == "1")
+    let fetched = try device.fetch(transaction)
+    let wrong = try device.send(device.answerWithPIN(fetched, .wrong), to: transaction)
+    let nonce = try wrong.expect(422).decoded(Problem.self).nonce
+    try device.send(device.answerWithPIN(fetched, attempt: 2, nonce: nonce), to: transaction).expect(200)
+    _ = try server.curl("--request", "GET", server.url + "/no-such-place/alice")
+
+    let text = try server.curl(address + "/metrics").expect(200).text
+    let expected = [
+      #"token_server_pin_attempts_total{result="right"}"#: "1",
+      #"token_server_pin_attempts_total{result="wrong"}"#: "1",
+      #"token_server_transactions_ended_total{state="authenticated"}"#: "1",
+      "token_server_transaction_answer_seconds_count": "1",
+      "token_server_transactions_open": "0",
+      #"token_server_http_requests_total{method="GET",route="NotFound",status="404"}"#: "1",
+      #"token_server_http_requests_total{method="POST",route="/device/v1/requests/{tid}/answers",status="422"}"#:
+        "1",
+    ]
+    for (series, value) in expected {
+      #expect(Self.value(of: series, in: text) == value, "\(series) in \(text)")
+    }
+    #expect(!text.contains("alice") && !text.contains(transaction) && !text.contains("\(device.clientID)"))
+    #expect(try #require(Int(Self.value(of: "token_server_database_bytes", in: text) ?? "")) > 0)
+    // Each series has one line, after the type of its metric.
+    let series = text.split(separator: "\n").filter { !$0.hasPrefix("#") }.map { $0.split(separator: " ").first }
+    #expect(Set(series).count == series.count)
+  }
+
+  @Test("A server that drains is healthy but not ready, and answers until a second signal") func drains() async throws {
+    let server = try TokenServerProcess(configuration: Self.configuration(drainSeconds: 240))
+    let address = try Self.address(of: server)
+    #expect(try server.curl(address + "/healthz").expect(200).text == "ok\n")
+    #expect(try server.curl(address + "/readyz").expect(200).text == "ready\n")
+    #expect(try server.curl(address + "/elsewhere").status == 404)
+    let stopping = Task.detached { server.stop() }
+    let start = ContinuousClock.now
+    while try server.curl(address + "/readyz").status == 200, ContinuousClock.now - start < .seconds(60) {
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    #expect(try server.curl(address + "/readyz").expect(503).text == "draining\n")
+    #expect(try server.curl(address + "/healthz").expect(200).text == "ok\n")
+    #expect(try server.curl(server.url + "/.well-known/oauth-authorization-server").status == 200)
+    kill(server.processIdentifier, SIGTERM)
+    #expect(await stopping.value == 0)
+  }
+
+  @Test("A server that drains ends after its time") func endsAfterDraining() throws {
+    let server = try TokenServerProcess(configuration: Self.configuration(drainSeconds: 1))
+    let start = ContinuousClock.now
+    #expect(server.stop() == 0)
+    #expect(ContinuousClock.now - start >= .seconds(1))
+  }
+
+  @Test("Without [operations] there is no other address") func off() throws {
+    let server = try TokenServerProcess(configuration: PINFixture.configuration())
+    #expect(!server.log.contains("health checks"))
+    #expect(server.stop() == 0)
+  }
+
+  @Test("A line of the JSON log is an object") func log() throws {
+    var log = JSONLog(label: "token-server")
+    log[metadataKey: "device"] = "C1"
+    let event = LogEvent(
+      level: .warning, message: "a \"line\"\nbreak", metadata: ["n": "1"], source: "s", file: "f", function: "g",
+      line: 1)
+    let line = log.line(event, at: Date(timeIntervalSince1970: 1_795_000_000.25))
+    #expect(line.last == 0x0A && line.dropLast().allSatisfy { $0 >= 0x20 })
+    let object = try JSONSerialization.jsonObject(with: Data(line)) as? [String: any Sendable]
+    #expect(object?["time"] as? String == "2026-11-18T11:06:40.250Z")
+    #expect(object?["level"] as? String == "warning" && object?["logger"] as? String == "token-server")
+    #expect(object?["message"] as? String == "a \"line\"\nbreak")
+    #expect(object?["metadata"] as? [String: String] == ["device": "C1", "n": "1"])
+  }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import ControlProtocol
+import JSONValues
+import MobileAuth
+import Testing
+
+@testable import TokenDaemon
+
+/// Logins with a custom authenticator that end with the PIN, and what commands say of its script; see
+/// `CustomAuthenticatorFeatureTests`.
+@Suite("Logins with custom authenticators", .timeLimit(.minutes(5))) struct LoginFeatureTests {
+  private func with(_ body: (AuthenticatorFixture) async throws -> Void) async throws {
+    let fixture = try await AuthenticatorFixture(registered: ["touch"])
+    try await body(fixture)
+    await fixture.end()
+  }
+
+  private func login(_ fixture: AuthenticatorFixture) -> Task<Void, any Error> {
+    fixture.begin(.logIn(account: "alice", authenticator: "touch"))
+  }
+
+  @Test("The user types the PIN in a login instead") func pinInALogin() async throws {
+    try await with { fixture in
+      let command = login(fixture)
+      try await fixture.until("the reader is asked") { fixture.touch.calls.count == 1 }
+      fixture.panel.perform(.typed(MemoryServer.rightPIN))
+      try await command.value
+      #expect(try await fixture.event("authenticated")["authenticator"]?.text == "pin")
+      #expect(try await fixture.challenges(1)[0]["fallbacks"]?.list?.compactMap(\.text) == ["pin"])
+    }
+  }
+
+  @Test(
+    "After trouble with the authenticator, or its revocation, a login wants the PIN and says why",
+    arguments: [true, false])
+  func troubleInALogin(isRevoked: Bool) async throws {
+    try await with { fixture in
+      let command = login(fixture)
+      if isRevoked {
+        try await fixture.say(.data(AuthenticatorData("5000")))
+      } else {
+        for attempt in 1...3 { try await fixture.say(.failed("no reader"), at: attempt) }
+      }
+      let prompts = isRevoked ? 2 : 4
+      await fixture.type(MemoryServer.rightPIN, at: prompts)
+      try await command.value
+      let challenge = try await fixture.challenges(prompts)[prompts - 1]
+      #expect(challenge["kind"]?.text == "pin" && challenge["authenticator"]?.text == "pin")
+      let failure = try #require(challenge["failure"])
+      #expect(failure["info"]?["status"]?.integer == (isRevoked ? 5000 : nil))
+      #expect(failure["reason"]?.text == (isRevoked ? "the script refuses" : "no reader"))
+      #expect(try await fixture.event("authenticated")["authenticator"]?.text == "pin")
+    }
+  }
+
+  @Test("The result of the script is in the answers of the commands, and in their errors") func resultInCommands()
+    async throws
+  {
+    try await with { fixture in
+      let welcome = ScriptInfo(status: 2000, data: "welcome")
+      let login = Task {
+        try await fixture.service.answer(
+          .logIn(account: "alice", authenticator: "touch"), as: SessionResponse.self)
+      }
+      try await fixture.say(.data(AuthenticatorData("4711")))
+      #expect(try await login.value.info == welcome)
+      let registration = ControlRequest.registerAuthenticator(account: "alice", identifier: "number")
+      let refused = Task { try await fixture.service.answer(registration, as: AuthenticatorsResponse.self) }
+      await fixture.hold(at: 2)
+      await fixture.type("0000", at: 3)
+      do {
+        _ = try await refused.value
+        Issue.record("no error")
+      } catch {
+        let failure = try #require(CommandError(explaining: error))
+        #expect(ControlFailure(failure).info == ScriptInfo(status: 4000, data: "not this one"))
+        #expect(failure.number == 9027)
+      }
+      let registered = Task { try await fixture.service.answer(registration, as: AuthenticatorsResponse.self) }
+      await fixture.hold(at: 4)
+      await fixture.type("4711", at: 5)
+      #expect(try await registered.value.info == welcome)
+    }
+  }
+}

@@ -18,6 +18,8 @@ import Testing
     try await consumer.got(["to 1", "to 50", "to 100"])
     #expect(consumer.seen.value.topics == ["mailbox/1", "mailbox/50", "mailbox/100"])
     #expect(broker.log?.lines.count { $0.contains("New client connected") && $0.contains("as token1") } == 1)
+    // What is not acknowledged is delivered again.
+    try await broker.acknowledged(3)
     await consumer.stop()
     try await broker.publish("meanwhile", to: "mailbox/7")
     try await Consumer(of: broker.broker(version: version), topics: topics).got(["meanwhile"])

@@ -5,7 +5,8 @@ import Glibc
 /// Listens on a free port of 127.0.0.1; every connection gets a thread.
 package final class Loopback: Sendable {
   package let port: Int
-  private let descriptor: Int32
+  /// -1 after its end: the number may then be another file's.
+  private let descriptor: Observed<Int32>
 
   package init(_ serve: @escaping @Sendable (Int32) -> Void) throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -17,7 +18,8 @@ package final class Loopback: Sendable {
       }
     }
     guard isListening else { throw OutputTimeoutError(description: "a free port: \(String(cString: strerror(errno)))") }
-    self.descriptor = descriptor
+    let listener = Observed(descriptor)
+    self.descriptor = listener
     port = Int(UInt16(bigEndian: address.sin_port))
     Thread.detachNewThread {
       while true {
@@ -26,12 +28,13 @@ package final class Loopback: Sendable {
         _ = fcntl(caller, F_SETFD, FD_CLOEXEC)
         Thread.detachNewThread { serve(caller) }
       }
+      listener.change { $0 = -1 }
       Glibc.close(descriptor)
     }
   }
 
   /// Accepts no more connections.
-  package func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+  package func close() { descriptor.change { if $0 >= 0 { shutdown($0, Int32(SHUT_RDWR)) } } }
 
   /// A free port outside the range that the kernel assigns to clients (`ip_local_port_range`): otherwise a client that
   /// connects to a stopped server could get the same port and connect to itself.

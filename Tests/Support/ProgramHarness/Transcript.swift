@@ -8,6 +8,8 @@ package final class Transcript: Sendable {
     var lines: [String] = []
     var unfinished: [UInt8] = []
     var hasEnded = false
+    /// Of the read that failed; 0 if the process closed the stream.
+    var fault: Int32 = 0
   }
 
   private let name: String
@@ -21,7 +23,11 @@ package final class Transcript: Sendable {
       while !text.value.hasEnded {
         let count = read(descriptor, &chunk, chunk.count)
         if count < 0, errno == EINTR { continue }
-        text.change { $0.take(chunk[..<max(count, 0)]) }
+        let fault = count < 0 ? errno : 0
+        text.change { text in
+          text.fault = fault
+          text.take(chunk[..<max(count, 0)])
+        }
       }
       close(descriptor)
     }
@@ -53,7 +59,9 @@ package final class Transcript: Sendable {
     }
     if let line = found ?? nil { return line }
     let tail = lines.suffix(12).map { "\n    \($0)" }.joined()
-    let time = text.value.hasEnded ? "before its end" : "within \(limit)"
+    let (hasEnded, fault) = (text.value.hasEnded, text.value.fault)
+    let end = fault == 0 ? "its end" : "the error \(String(cString: strerror(fault)))"
+    let time = hasEnded ? "before \(end)" : "within \(limit)"
     throw OutputTimeoutError(description: "a line with \(parts) on \(name) \(time). Its last lines:\(tail)")
   }
 

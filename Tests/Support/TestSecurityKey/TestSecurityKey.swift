@@ -36,7 +36,8 @@ package final class TestSecurityKey: Sendable {
   package let key: P256PrivateKey
   private let otherKey: P256PrivateKey
   private let credential: [UInt8]
-  private let listener: Int32
+  /// -1 after its end: the number may then be another file's.
+  private let listener: Mutex<Int32>
   private let state = Mutex(State())
 
   /// - Parameter path: of the socket, which is made.
@@ -45,7 +46,7 @@ package final class TestSecurityKey: Sendable {
     key = try P256PrivateKey()
     otherKey = try P256PrivateKey()
     credential = Random.bytes(48)
-    listener = socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let listener = socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
@@ -55,7 +56,8 @@ package final class TestSecurityKey: Sendable {
       }
     }
     precondition(isBound && listen(listener, 4) == 0, "no socket at \(path)")
-    precondition(detachThread { self.serve() }, "no thread is left")
+    self.listener = Mutex(listener)
+    precondition(detachThread { self.serve(listener) }, "no thread is left")
   }
 
   package func set(_ behavior: Behavior) { state.withLock { $0.behavior = behavior } }
@@ -66,9 +68,9 @@ package final class TestSecurityKey: Sendable {
   package var calls: [UInt8] { state.withLock { $0.calls } }
 
   /// Unplugs the key for good.
-  package func stop() { shutdown(listener, Int32(SHUT_RDWR)) }
+  package func stop() { listener.withLock { if $0 >= 0 { shutdown($0, Int32(SHUT_RDWR)) } } }
 
-  private func serve() {
+  private func serve(_ listener: Int32) {
     while case let connection = accept(listener, nil, nil), connection >= 0 {
       var channel = HIDChannel(descriptor: connection)
       while let message = channel.receive() {
@@ -76,6 +78,7 @@ package final class TestSecurityKey: Sendable {
       }
       close(connection)
     }
+    self.listener.withLock { $0 = -1 }
     close(listener)
     unlink(path)
   }

@@ -96,10 +96,11 @@ struct ControlServer: Service {
     let socket = UnixSocket(descriptor: descriptor)
     // On a busy machine a client may be late with its request.
     socket.setTimeout(seconds: requestSeconds)
-    guard let line = await readLine(from: socket) else { return }
-    // Only the CLI of this program connects; drop clients that do not read after 1 s.
-    socket.setTimeout(seconds: 1)
     do {
+      // Nil: the client only looked whether a service listens.
+      guard let line = try await readLine(from: socket) else { return }
+      // Only the CLI of this program connects; drop clients that do not read after 1 s.
+      socket.setTimeout(seconds: 1)
       let request = try ControlRequest(line: line)
       try await untilHangUp(of: socket) { try await answer(request) { try socket.write(line: JSONMessage.encode($0)) } }
     } catch {
@@ -116,13 +117,19 @@ struct ControlServer: Service {
 private let requestSeconds = 10
 
 /// Reads one line on a separate thread, so that a client that sends nothing blocks no other task.
-private func readLine(from socket: UnixSocket) async -> [UInt8]? {
-  await withCheckedContinuation { continuation in
+private func readLine(from socket: UnixSocket) async throws(CommandError) -> [UInt8]? {
+  let line: Result<[UInt8]?, CommandError> = await withCheckedContinuation { continuation in
     let hasStarted = detachThread {
-      continuation.resume(returning: (try? socket.readLine(within: requestSeconds)) ?? nil)
+      let line = Result { () throws(UnixSocket.SocketError) in try socket.readLine(within: requestSeconds) }
+      continuation.resume(returning: line.mapError { CommandError(.usage, "no request came: \($0)") })
     }
-    if !hasStarted { continuation.resume(returning: nil) }
+    if !hasStarted { continuation.resume(returning: .failure(.noThread)) }
   }
+  return try line.get()
+}
+
+extension CommandError {
+  fileprivate static let noThread = CommandError(.unavailable, "the system has no thread left; try again")
 }
 
 /// Runs `body` and cancels it when the client disconnects, so that no panel task continues without a waiting command.
@@ -134,7 +141,10 @@ private func untilHangUp(of socket: UnixSocket, _ body: @escaping @Sendable () a
     work.cancel()
     withExtendedLifetime(socket) {}
   }
-  if !isWatched { work.cancel() }
+  guard isWatched else {
+    work.cancel()
+    throw CommandError.noThread
+  }
   let result = await withTaskCancellationHandler {
     await work.result
   } onCancel: {

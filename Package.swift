@@ -260,15 +260,16 @@ let package = Package(
 
     // Foundations: Swift interfaces of the system libraries, and what needs no domain.
     module("Secrets", in: .foundations, over: ["CLinux", "COpenSSL"]),
-    module("Cryptography", in: .foundations, over: ["Secrets", "COpenSSL"]),
+    module("Cryptography", in: .foundations, over: ["DisplayText", "Secrets", "COpenSSL"]),
     module("OpenPGP", in: .foundations, over: ["Secrets", "CRNP"]),
     module("Threads", in: .foundations, over: ["CLinux"]),
-    module("HTTP", in: .foundations),
+    module("HTTP", in: .foundations, over: ["DisplayText"]),
     module("CertificateTrust", in: .foundations, over: ["CLinux", "HTTP", "COpenSSL"]),
-    module("CurlHTTP", in: .foundations, over: ["CertificateTrust", "HTTP", "CCurl", "COpenSSL", "Threads"]),
+    module(
+      "CurlHTTP", in: .foundations, over: ["CertificateTrust", "DisplayText", "HTTP", "CCurl", "COpenSSL", "Threads"]),
     module(
       "MQTT", in: .foundations, over: ["CertificateTrust", "CMosquitto", "COpenSSL", "HTTP", "Secrets", "Threads"]),
-    module("JSONValues", in: .foundations),
+    module("JSONValues", in: .foundations, over: ["DisplayText"]),
     module("DisplayText", in: .foundations),
     module("ControlProtocol", in: .foundations, over: ["JSONValues"]),
     module(

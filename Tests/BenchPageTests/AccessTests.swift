@@ -62,16 +62,28 @@ import Testing
 
   @Test("The cookie of this bench is found among others, and no other value counts") func cookies() throws {
     let cookie = String(try #require(access.cookie.split(separator: ";").first))
-    try access.checkSession(claims { $0.cookie = cookie })
-    try access.checkSession(claims { $0.cookie = "a=b; \(cookie); c=d" })
+    func check(_ cookie: String?, _ key: String?) throws {
+      try access.checkSession(claims { ($0.cookie, $0.key) = (cookie, key) })
+    }
+    try check(cookie, access.key)
+    try check("a=b; \(cookie); c=d", access.key)
+    for key in [nil, "", access.token, "\(access.key)x", Access(port: 4711).key] {
+      #expect(throws: Access.AccessError.noSession) { try check(cookie, key) }
+    }
     let other = String(try #require(Access(port: 4711).cookie.split(separator: ";").first))
     for wrong in [nil, "", "a=b", "\(cookie)x", String(cookie.dropLast()), other, "approval-bench-4711=", "x\(cookie)"]
     {
       #expect(throws: Access.AccessError.noSession, "\(wrong ?? "none")") {
-        try access.checkSession(claims { $0.cookie = wrong })
+        try check(wrong, access.key)
       }
     }
     #expect(access.cookie.contains("HttpOnly") && access.cookie.contains("SameSite=Strict"))
+  }
+
+  @Test("A file or a link may open the page, and nothing else") func navigation() throws {
+    let claims = claims { ($0.origin, $0.site, $0.isNavigation) = (nil, "cross-site", true) }
+    try access.checkOrigin(claims, changes: false)
+    #expect(throws: Access.AccessError.wrongOrigin) { try access.checkOrigin(claims, changes: true) }
   }
 
   @Test("Three secrets of 192 bits that are never equal") func secrets() {

@@ -21,10 +21,27 @@ import Testing
     var events = button.events.makeAsyncIterator()
     #expect(await events.next() == .down(.approve, start))
     clock.advance(by: .milliseconds(900))
-    #expect(button.release())
+    #expect(button.release(heldFor: .milliseconds(850)) == .released)
     #expect(try await ending == .released)
     #expect(await events.next() == .up(start + .milliseconds(900)))
-    #expect(!button.release())
+    #expect(button.release(heldFor: .milliseconds(850)) == nil)
+  }
+
+  /// Fails if a slow connection makes a short press an approval, or "not me" an approval.
+  @Test(
+    "A press that its user held for another time is no gesture",
+    arguments: [
+      (held: 500, measured: 701), (901, 700), (799, 800), (790, 990), (5_999, 6_000), (6_100, 5_900), (-201, 0),
+    ])
+  func anotherTime(held: Int, measured: Int) async throws {
+    async let ending = button.press(.approve)
+    var events = button.events.makeAsyncIterator()
+    #expect(await events.next() == .down(.approve, start))
+    clock.advance(by: .milliseconds(measured))
+    let released = button.release(heldFor: .milliseconds(held), limits: [.milliseconds(800), .seconds(6)])
+    #expect(released == .canceled)
+    #expect(try await ending == .canceled)
+    #expect(await events.next() == canceled)
   }
 
   @Test("A press whose client disconnects is no gesture") func disconnected() async throws {
@@ -36,7 +53,7 @@ import Testing
     #expect(try await press.value == .canceled)
     #expect(await events.next() == canceled)
     #expect(await events.next() == .up(start + .seconds(2)))
-    #expect(!button.release())
+    #expect(button.release(heldFor: .seconds(2)) == nil)
   }
 
   @Test("A press of which the client cannot be notified is no gesture") func notNotified() async throws {
@@ -69,7 +86,7 @@ import Testing
     }
     async let second = button.press(.deny)
     #expect(await events.next() == .down(.deny, start))
-    #expect(button.release())
+    #expect(button.release(heldFor: .zero) == .released)
     #expect(try await second == .released)
   }
 

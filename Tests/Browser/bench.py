@@ -26,7 +26,7 @@ def refused(address, data=None, **headers):
         return error.code
 
 
-def strangers(address):
+def strangers(page, address):
     origin = address.split("/#")[0]
     port = origin.rsplit(":", 1)[1]
     body = b'{"type":"login","message":"x"}'
@@ -37,6 +37,9 @@ def strangers(address):
     check("a wrong token is refused", refused(origin + "/session", b'{"token":"x"}', Origin=origin) == 403)
     check("a wrong callback is refused", refused(origin + "/callback/x", b"{}") == 403)
     check("the description without the cookie is refused", refused(origin + "/portal-api.openapi.json") == 403)
+    cookie = "; ".join(f"{c['name']}={c['value']}" for c in page.driver.get_cookies())
+    check("the feed with the cookie alone, as a server at another port has it, is refused",
+          "approval-bench" in cookie and refused(origin + "/feed", Cookie=cookie) == 403)
     check("no other file is served", refused(origin + "/..%2f..%2fPackage.swift") == 404)
     policy = urllib.request.urlopen(origin + "/").headers["Content-Security-Policy"]
     check("no inline script is allowed", "default-src 'none'" in policy and "unsafe" not in policy)
@@ -63,6 +66,12 @@ def approvals(page):
           and until(lambda: page.driver.execute_script(shown) == steps, 40) is not None)
     paths = page.driver.execute_async_script(
         "fetch(document.querySelector('a[href*=openapi]').href).then((r) => r.json()).then((d) => arguments[0](Object.keys(d.paths)))")
+    start = page.text("#curl").split("\n\n")[0]
+    check("the page shows commands for curl", start.startswith("curl ") and "transaction_id" in subprocess.run(
+        ["bash", "-c", start], capture_output=True, text=True, timeout=20).stdout)
+    page.asks("confirmation wanted")
+    page.hold(0.1, "#deny")
+    page.idle()
     check("the page links to the description of the portal API", "/oauth/api/v4/authenticate/user" in paths)
 
     page.start("login")
@@ -118,13 +127,37 @@ def holds_that_are_none(page):
     }
     for what, end in ends.items():
         ActionChains(page.driver, duration=0).click_and_hold(page.find("#approve")).perform()
-        until(lambda: page.shows("held long enough: release to accept", 3))
+        is_down = page.shows("held long enough: release to accept", 3)
         end()
         time.sleep(0.9)
         ActionChains(page.driver, duration=0).release().perform()
         time.sleep(0.3)
-        check(f"{what} approves nothing", page.text("#outcome-title") == "Waiting for the token")
+        check(f"{what} approves nothing", is_down and page.text("#outcome-title") == "Waiting for the token")
         check(f"after {what}, the LED asks again", page.asks("confirmation wanted"))
+    # The space bar, pressed where nothing has the focus and released elsewhere, and then pressed for a moment.
+    page.driver.execute_script("document.activeElement.blur()")
+    ActionChains(page.driver, duration=0).key_down(Keys.SPACE).perform()
+    is_down = page.shows("held long enough: release to accept", 3)
+    page.driver.execute_script("document.getElementById('amount').focus()")
+    ActionChains(page.driver, duration=0).key_up(Keys.SPACE).perform()
+    page.driver.execute_script("document.activeElement.blur()")
+    ActionChains(page.driver, duration=0).key_down(Keys.SPACE).key_up(Keys.SPACE).perform()
+    time.sleep(0.3)
+    check("a space bar that is released elsewhere approves nothing",
+          is_down and page.text("#outcome-title") == "Waiting for the token")
+    page.asks("confirmation wanted")
+    # A click without a press, as screen readers make it.
+    page.driver.execute_script("document.getElementById('approve').click()")
+    check("a click without a press says what to do", page.says("#hold-text", "hold the button"))
+    # A page that is busy, so that it handles the release late.
+    ActionChains(page.driver, duration=0).click_and_hold(page.find("#approve")).perform()
+    time.sleep(0.45)
+    page.driver.execute_script(
+        "setTimeout(() => { const end = performance.now() + 420; while (performance.now() < end); }, 0)")
+    ActionChains(page.driver, duration=0).release().perform()
+    time.sleep(0.5)
+    check("a page that is busy approves nothing", page.text("#outcome-title") == "Waiting for the token")
+    page.asks("confirmation wanted")
     # The network off, as for a tab that was put to sleep: the page says nothing any more, and releases too late.
     ActionChains(page.driver, duration=0).click_and_hold(page.find("#approve")).perform()
     time.sleep(0.3)
@@ -160,6 +193,7 @@ def faults(page, address):
 
     page.click("[data-fault=power-loss]")
     check("a power loss makes the LED dark", page.shows("off: no power", 5))
+    page.picture("power-loss")
     check("after it the request is asked again", page.asks("confirmation wanted", 20))
     window = Page(800, 900)
     try:
@@ -168,6 +202,7 @@ def faults(page, address):
         check("a second window shows the same request", window.outcome("Waiting for the token"))
         page.hold(1)
         check("both windows read the approval", page.outcome("Approved") and window.outcome("Approved"))
+        quiet(window, "the second window")
     finally:
         window.driver.quit()
     page.idle()
@@ -180,12 +215,48 @@ def faults(page, address):
 
     page.click("#chip")
     check("an unplugged chip is dark", page.shows("unplugged: the LED is dark", 5))
+    page.picture("unplugged")
     page.click("#chip")
     check("a chip that is plugged in shows again", page.idle())
     page.click("#keypad-plug")
     check("an unplugged keypad has no keys", until(lambda: page.find("[data-key='1']").get_property("disabled")) is not None)
     page.click("#keypad-plug")
     check("a keypad that is plugged in has keys", until(lambda: not page.find("[data-key='1']").get_property("disabled")) is not None)
+
+
+def keyboard(page):
+    """A PIN with the keyboard alone."""
+    page.start("payment")
+    page.asks("PIN wanted")
+    page.picture("pin-wanted")
+    page.driver.execute_script("document.querySelector('[data-key=\"7\"]').focus()")
+    ActionChains(page.driver, duration=0).send_keys(PIN + Keys.ENTER).perform()
+    check("digits and Enter of the keyboard are those of the keypad", page.outcome("Approved"))
+    page.idle()
+
+
+def motion(address):
+    page = Page(motion=False)
+    try:
+        page.driver.get(address)
+        page.idle()
+        page.start("login")
+        page.shows("confirmation wanted")
+        lit = "return document.getElementById('led').classList.contains('lit')"
+        states = {page.driver.execute_script(lit) for _ in range(30) if not time.sleep(0.05)}
+        check("a user who wants no motion sees no blinking", states == {True})
+        page.click("#cancel")
+        page.outcome("Canceled")
+        quiet(page, "a page without motion")
+    finally:
+        page.driver.quit()
+
+
+def quiet(page, name, *expected):
+    errors = page.errors(*expected)
+    check(f"no error in the console: {name}", not errors, "; ".join(errors)[:600])
+    outside = page.stays_on_loopback()
+    check(f"no request leaves the loopback interface: {name}", not outside, " ".join(outside))
 
 
 def looks(address):
@@ -199,7 +270,8 @@ def looks(address):
             page.idle()
             until(lambda: page.text("#timeline").count("LED:") > 3)
             check(f"nothing is cut off at {name}", page.driver.execute_script(
-                "return document.documentElement.scrollWidth <= innerWidth"))
+                f"return document.documentElement.scrollWidth <= {width}"))
+            quiet(page, name)
             check(f"says that the board is simulated at {name}", "Simulated board" in page.find("header").text)
             page.accessible(name)
             page.picture(name)
@@ -213,23 +285,25 @@ browser = None
 try:
     line = bench.stdout.readline()
     address = line.split()[-1] if line else sys.exit("the bench has not started")
-    print(f"  from the command to a usable page: {time.monotonic() - began:.1f} s", flush=True)
+    started = time.monotonic() - began
     browser = Page()
+    began = time.monotonic()
     browser.driver.get(address)
     check("the page shows an idle token", browser.idle())
+    print(f"  from the command to the address: {started:.1f} s, and to a usable page: "
+          f"{started + time.monotonic() - began:.1f} s, without the start of the browser", flush=True)
     check("the token of the address is gone from it", browser.driver.current_url.count("#") == 0)
-    strangers(address)
+    strangers(browser, address)
     approvals(browser)
+    keyboard(browser)
     holds_that_are_none(browser)
     faults(browser, address)
     accounts.play(browser)
     print(f"  LED changes reach the page within {browser.text('#latency')}", flush=True)
     p95 = int(browser.driver.execute_script("return document.getElementById('latency').dataset.p95 ?? 9999"))
     check("LED changes reach the page within 50 ms at p95", p95 <= 50, f"{p95} ms")
-    errors = browser.errors("ERR_INTERNET_DISCONNECTED", "409 (Conflict)")
-    check("no error in the console", not errors, "; ".join(errors)[:600])
-    outside = browser.stays_on_loopback()
-    check("no request leaves the loopback interface", not outside, " ".join(outside))
+    quiet(browser, "the first window", "ERR_INTERNET_DISCONNECTED", "409 (Conflict)")
+    motion(address)
     looks(address)
 finally:
     if browser:

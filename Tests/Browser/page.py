@@ -36,7 +36,7 @@ def until(condition, limit=10):
 
 
 class Page:
-    def __init__(self, width=1480, height=1000, dark=False):
+    def __init__(self, width=1480, height=1000, dark=False, motion=True):
         options = webdriver.ChromeOptions()
         options.binary_location = "/usr/bin/chromium"
         # As root, Chromium has no sandbox of its own; it opens only the bench.
@@ -47,8 +47,10 @@ class Page:
         # The driver by its path, so that nothing is looked for on the network.
         self.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
         self.driver.set_page_load_timeout(20)
-        if dark:
-            self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+        features = [("prefers-color-scheme", "dark")] * dark + [("prefers-reduced-motion", "reduce")] * (not motion)
+        if features:
+            self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+                "features": [{"name": name, "value": value} for name, value in features]})
 
     def find(self, selector):
         return self.driver.find_element("css selector", selector)

@@ -26,7 +26,8 @@ import Testing
       .oneTimePassword(account: "é"), .forget(account: "a"), .simulate(.hold(milliseconds: .max)),
       .simulate(.doublePress), .simulate(.notMe), .simulate(.keys(["1", "enter"])),
       .simulate(.chip(isConnected: false)), .led,
-      .followLED, .followBoard, .pressButton(.approve), .pressButton(.deny), .releaseButton, .watch,
+      .followLED, .followBoard, .pressButton(.approve), .pressButton(.deny),
+      .releaseButton(heldMilliseconds: .min), .watch,
       .events(follow: true), .events(follow: false), .enrollAgain(account: "a"), .show(transaction: "t"), .factoryReset,
     ] as [ControlRequest])
   func roundTrip(request: ControlRequest) throws {

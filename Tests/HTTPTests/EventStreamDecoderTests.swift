@@ -55,6 +55,12 @@ struct EventStreamDecoderTests {
   }
 
   /// Divided at every two positions. This includes all pairs of halves, and every single byte alone in the middle.
+  @Test("Text whose comparison takes long is refused", arguments: ["", "event:", "id:"]) func marks(field: String) {
+    var decoder = EventStreamDecoder()
+    let line = field + String(repeating: "\u{301}", count: 15_000) + String(repeating: "\u{316}", count: 15_000)
+    #expect(throws: EventStreamError.tooManyMarks) { try decoder.decode(Array("\(line)\n".utf8)) }
+  }
+
   @Test("Decodes however it is cut", arguments: rows)
   func decodesHoweverItIsCut(_ row: Row) throws {
     let end = row.text.count

@@ -65,6 +65,14 @@ import Vault
     #expect(try fixture.ingress.accept(next) == .stored(ann))
   }
 
+  /// Fails if who can publish at the broker can keep messages of AM from the token.
+  @Test("Again and again, does not use up what its account may have in an hour") func replays() throws {
+    let captured = try push().envelope
+    #expect(try fixture.ingress.accept(captured) == .stored(ann))
+    for _ in 0..<PushIngress.mostPerHour { #expect(try fixture.ingress.accept(captured) == .known(ann)) }
+    #expect(try fixture.ingress.accept(try push().envelope) == .stored(ann))
+  }
+
   @Test("Twice, or under another id, is shown to the user once") func twiceOrUnderAnotherIdIsShownToTheUserOnce()
     async throws
   {

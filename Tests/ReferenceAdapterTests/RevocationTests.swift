@@ -78,7 +78,20 @@ import Testing
     #expect(try await adapter.validate().removedAccounts == [AccountID("A")])
   }
 
-  /// Fails if one unsigned response deletes the keys of an account.
+  /// Fails if one unsigned response removes an account that has lost its keys: it still has its PIN.
+  @Test("An account that must be enrolled again is removed after two unsigned responses")
+  func accountWithoutKeysRemovedTwice() async throws {
+    var record = try #require(server.registry.accounts().first)
+    record.stage = .mustEnrollAgain
+    try server.registry.put(record, nil)
+    let adapter = try server.reopened(http)
+    validate(removing: ["PROFIL"])
+    let first = try await adapter.validate()
+    #expect(first.removedAccounts.isEmpty && first.unconfirmedRemovals == [AccountID("A")])
+    server.clock.advance(by: .seconds(60))
+    #expect(try await adapter.validate().removedAccounts == [AccountID("A")])
+  }
+
   /// Fails if each name is checked against the whole response: that took hours.
   @Test("Removals of unknown profiles and repetitions cost nothing and are not remembered")
   func longListOfRemovals() async throws {

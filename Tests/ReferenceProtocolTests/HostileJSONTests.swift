@@ -46,6 +46,20 @@ import Testing
     #expect(JSONValue(parsing: Array(#"{"a":1,"a":2}"#.utf8)) == nil)
   }
 
+  /// Fails if a text whose comparison takes seconds is decoded.
+  @Test("A character has at most 30 combining marks, in names and in values, however they are written")
+  func combiningMarks() {
+    func marks(_ count: Int) -> String { "a" + String(repeating: "\u{301}", count: count) }
+    #expect(parseError(#"{"\#(marks(30))":"\#(marks(30))"}"#) == nil)
+    for text in [
+      #"{"\#(marks(31))":1}"#, #"["\#(marks(31))"]"#, #"["a\#(String(repeating: #"\u0301"#, count: 31))"]"#,
+      #"["\#(String(repeating: "\u{301}", count: 500_000) + String(repeating: "\u{316}", count: 500_000))"]"#,
+    ] {
+      #expect(parseError(text) == .tooManyMarks)
+      #expect(JSONValue(parsing: Array(text.utf8)) == nil)
+    }
+  }
+
   @Test("At most 32 levels")
   func depth() {
     func nested(_ levels: Int) -> String {

@@ -131,6 +131,13 @@ import Testing
     stream.waitForEnd()
     usleep(500_000)
     #expect(try ask() == "failed_to_send")
+    // The same with a long poll that its client gives up.
+    let cursor = try #require(try device.events(after: nil)?.cursor)
+    let poll = try device.arguments(
+      "GET", "/device/v1/events?after=\(cursor)", headers: ["Accept: application/json", "Prefer: wait=50"])
+    #expect(throws: (any Error).self) { try server.curl(["--max-time", "1"] + poll) }
+    usleep(500_000)
+    #expect(try ask() == "failed_to_send")
   }
 }
 

@@ -60,6 +60,35 @@ import Testing
     #expect(try reply.decoded(Problem.self).slug == .invalidRequest)
   }
 
+  /// Comparing such text takes seconds, and its deadline does not end that.
+  @Test("Text with very many combining marks is refused before it is compared")
+  func combiningMarks() throws {
+    let marks = String(repeating: "\u{301}", count: 60_000) + String(repeating: "\u{316}", count: 60_000)
+    let began = ContinuousClock.now
+    let form = try server.curl(
+      ["--data", "\(marks)=1", server.url + "/oauth/api/v4/authenticate/user"])
+    #expect(form.status == 400, "\(form)")
+    let json = try server.curl(
+      [
+        "--header", "Authorization: Bearer x", "--json", #"{"\#(marks)":1}"#, server.url + "/oauth/register",
+      ])
+    #expect(json.status == 400, "\(json)")
+    let short = String(repeating: "\u{301}", count: 3000) + String(repeating: "\u{316}", count: 3000)
+    for request in ["GET /\(short) HTTP/1.1\r\n", "GET / HTTP/1.1\r\nX: \(short)\r\n"] {
+      let output = try raw(request + "Host: h\r\nConnection: close\r\n\r\n")
+      #expect(output.hasPrefix("HTTP/1.1 400"), "\(output)")
+    }
+    #expect(ContinuousClock.now - began < .seconds(10))
+    try requireAlive()
+  }
+
+  private func raw(_ request: String) throws -> String {
+    try run(
+      "/usr/bin/env", ["timeout", "20", "openssl", "s_client", "-quiet", "-connect", "127.0.0.1:\(server.port)"],
+      input: Array(request.utf8)
+    ).text
+  }
+
   @Test("Invalid chunks are a client error, not a server error")
   func brokenChunks() throws {
     let request = """
@@ -74,10 +103,8 @@ import Testing
       ZZZ\r
 
       """
-    let output = try run(
-      "/usr/bin/env", ["timeout", "20", "openssl", "s_client", "-quiet", "-connect", "127.0.0.1:\(server.port)"],
-      input: Array(request.utf8))
-    #expect(output.text.hasPrefix("HTTP/1.1 400"), "\(output.text)")
+    let output = try raw(request)
+    #expect(output.hasPrefix("HTTP/1.1 400"), "\(output)")
     #expect(!server.log.contains("failed"), "\(server.log)")
     try requireAlive()
   }

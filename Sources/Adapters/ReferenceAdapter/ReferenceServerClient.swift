@@ -69,6 +69,9 @@ package final class ReferenceServerClient: TokenServerClient {
   let listedMessage = ListedMessage()
   /// Accounts without keys by profile. Kept so that the user sees that they must be enrolled again.
   private let expired: [String: AccountID]
+  /// Those of them of which nothing is left, not even a PIN: they can lose nothing by a false removal, and an account that
+  /// replaces them need not wait.
+  private let empty: Set<String>
 
   /// - Parameters:
   ///   - accounts: the accounts of this server. Accounts that are not active send no answers.
@@ -106,6 +109,7 @@ package final class ReferenceServerClient: TokenServerClient {
     self.accounts = Mutex(try Self.active(accounts))
     let keyless = accounts.filter { $0.stage == .mustEnrollAgain }.map { ($0.profile, $0.id) }
     expired = Dictionary(keyless) { first, _ in first }
+    empty = Set(accounts.filter { $0.stage == .mustEnrollAgain && $0.secrets.count == 0 }.map(\.profile))
     revocations.use { [weak self] in self?.provenRevocations(in: $0) ?? [] }
   }
 
@@ -143,9 +147,8 @@ package final class ReferenceServerClient: TokenServerClient {
     let removed = Set(accounts.keys).union(expired.keys).intersection(validation.removedProfiles)
     let disenrolled = Set(accounts.keys).intersection(validation.disenrolledProfiles)
     let proven = removed.isEmpty && disenrolled.isEmpty ? [] : provenRevocations(in: response)
-    // An account without keys can lose nothing by a false removal, and has no key to verify a signed one.
     let gone = removed.filter {
-      expired[$0] != nil || revocations.counts(.profile($0), proven: proven, isSecondAsk: isSecondAsk)
+      empty.contains($0) || revocations.counts(.profile($0), proven: proven, isSecondAsk: isSecondAsk)
     }
     let keyless = disenrolled.filter { revocations.counts(.keys($0), proven: proven, isSecondAsk: isSecondAsk) }
     if isSecondAsk {
@@ -173,7 +176,7 @@ package final class ReferenceServerClient: TokenServerClient {
           return FailureCounts(max: entry.maxFailureCount, previous: entry.previousFailureCount).map { (account, $0) }
         }
       ) { _, last in last },
-      unconfirmedRemovals: removed.subtracting(gone).compactMap { accounts[$0]?.id },
+      unconfirmedRemovals: removed.subtracting(gone).compactMap { accounts[$0]?.id ?? expired[$0] },
       unconfirmedDisenrollments: disenrolled.subtracting(keyless).compactMap { accounts[$0]?.id })
   }
 

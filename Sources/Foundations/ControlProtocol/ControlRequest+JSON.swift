@@ -102,7 +102,8 @@ extension ControlRequest: Codable {
       case .followLED: .followLED
       case .followBoard: .followBoard
       case .pressButton: .pressButton(try members.decode(SimulatedButtonName.self, forKey: .button))
-      case .releaseButton: .releaseButton
+      case .releaseButton:
+        .releaseButton(heldMilliseconds: try members.decode(Int64.self, forKey: .milliseconds))
       case .chip: .simulate(.chip(isConnected: try members.decode(Bool.self, forKey: .connected)))
       case .watch: .watch
       case .events: .events(follow: try members.decode(Bool.self, forKey: .follow))
@@ -181,13 +182,14 @@ extension ControlRequest: Codable {
     case .allow(let account, let origin), .disallow(let account, let origin):
       try members.encode(account, forKey: .account)
       try members.encode(origin, forKey: .origin)
-    case .simulate(.hold(let milliseconds)): try members.encode(milliseconds, forKey: .milliseconds)
+    case .simulate(.hold(let milliseconds)), .releaseButton(let milliseconds):
+      try members.encode(milliseconds, forKey: .milliseconds)
     case .simulate(.keys(let keys)): try members.encode(keys, forKey: .keys)
     case .simulate(.authenticator(let answer)): try Self.encode(answer, into: &members)
     case .simulate(.chip(let isConnected)): try members.encode(isConnected, forKey: .connected)
     case .pressButton(let button): try members.encode(button, forKey: .button)
     case .status, .pending, .reload, .logOut, .led, .followLED, .watch, .factoryReset, .simulate(.doublePress),
-      .simulate(.notMe), .followBoard, .releaseButton:
+      .simulate(.notMe), .followBoard:
       break
     }
   }

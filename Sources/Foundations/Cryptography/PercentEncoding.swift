@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
+
 /// Decodes percent-encoding in URIs. A plus sign stays a plus sign, unlike in form data.
-/// - Returns: nil if the text is not percent-encoded UTF-8 (RFC 3986 §2.1).
+/// - Returns: nil if the text is not percent-encoded UTF-8 (RFC 3986 §2.1), or has too many combining marks.
 package func percentDecoded(_ encoded: some Collection<UInt8>) -> String? {
   var bytes: [UInt8] = []
   var rest = encoded[...]
@@ -12,7 +14,7 @@ package func percentDecoded(_ encoded: some Collection<UInt8>) -> String? {
     guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else { return nil }
     bytes.append(high << 4 | low)
   }
-  return String(validating: bytes, as: UTF8.self)
+  return String(validating: bytes, as: UTF8.self).flatMap { $0.hasTooManyCombiningMarks ? nil : $0 }
 }
 
 extension UInt8 {

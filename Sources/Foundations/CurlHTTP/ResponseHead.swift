@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
 import HTTP
 
 /// Assembles the head of a response from the lines that libcurl reads (RFC 9112 §§2–5). Interim 1xx heads and trailers
@@ -46,6 +47,9 @@ struct ResponseHead {
     var value = line[(colon + 1)...].drop(while: \.isBlank)
     while let last = value.last, last.isBlank { value.removeLast() }
     let text = String(decoding: value, as: UTF8.self)
+    guard !name.hasTooManyCombiningMarks, !text.hasTooManyCombiningMarks else {
+      throw .malformed("more than 30 combining marks in a header line")
+    }
     // libcurl would decode any other coding even if it was not requested, and a few bytes could expand to a large body.
     guard name.lowercased() != "transfer-encoding" || text.lowercased() == "chunked" else {
       throw .malformed("transfer coding \(text.prefix(32)), which was not requested")

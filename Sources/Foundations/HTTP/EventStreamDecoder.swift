@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
+
 /// Decodes the bytes of a `text/event-stream` into events, for any division into chunks (WHATWG HTML §9.2.6).
 ///
 /// Holds one incomplete line and one incomplete event, both bounded. An event that is incomplete at the end of the
@@ -93,11 +95,13 @@ package struct EventStreamDecoder: Sendable {
 package enum EventStreamError: Error, Equatable, Sendable, CustomStringConvertible {
   case lineTooLong(limit: Int)
   case eventTooLong(limit: Int)
+  case tooManyMarks
 
   package var description: String {
     switch self {
     case .lineTooLong(let limit): "the event stream has a line of more than \(limit) bytes"
     case .eventTooLong(let limit): "the event stream has an event of more than \(limit) bytes"
+    case .tooManyMarks: "a character of the event stream has more than 30 combining marks"
     }
   }
 }
@@ -119,15 +123,21 @@ private struct UnfinishedEvent {
     let separator = field.firstIndex(of: colon) ?? field.endIndex
     var value = field[separator...].dropFirst()
     if value.first == space { value.removeFirst() }
-    switch String(decoding: field[..<separator], as: UTF8.self) {
-    case "event": name = String(decoding: value, as: UTF8.self)
+    switch try Self.text(field[..<separator]) {
+    case "event": name = try Self.text(value)
     case "data": data += value + [lineFeed]
-    case "id" where !value.contains(0): id = String(decoding: value, as: UTF8.self)
+    case "id" where !value.contains(0): id = try Self.text(value)
     default: break  // §9.2.6: "The field is ignored."
     }
     guard name.utf8.count + id.utf8.count + data.count <= EventStreamDecoder.maximumEventBytes else {
       throw .eventTooLong(limit: EventStreamDecoder.maximumEventBytes)
     }
+  }
+
+  private static func text(_ bytes: ArraySlice<UInt8>) throws(EventStreamError) -> String {
+    let text = String(decoding: bytes, as: UTF8.self)
+    guard !text.hasTooManyCombiningMarks else { throw .tooManyMarks }
+    return text
   }
 }
 

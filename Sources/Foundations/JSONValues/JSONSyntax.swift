@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
+
 /// Checks that bytes are one JSON text (RFC 8259) before they are decoded: UTF-8, unique member names in each object,
 /// at most 32 levels. If a decoder and a signer chose different ones of two equal members, they would disagree about
 /// the signed content.
@@ -7,7 +9,7 @@ package struct JSONSyntax {
   package static let deepest = 32
 
   package enum ParseError: Error, Equatable, Sendable, CustomStringConvertible {
-    case notJSON, tooDeep
+    case notJSON, tooDeep, tooManyMarks
     /// The name, truncated to 64 characters.
     case repeated(String)
     case number
@@ -16,6 +18,7 @@ package struct JSONSyntax {
       switch self {
       case .notJSON: "not JSON"
       case .tooDeep: "nested deeper than \(JSONSyntax.deepest) levels"
+      case .tooManyMarks: "a character of a text has more than 30 combining marks"
       case .repeated(let name): "\"\(name)\" is there twice"
       case .number: "a number is out of range"
       }
@@ -121,7 +124,9 @@ extension JSONSyntax {
       switch byte {
       case UInt8(ascii: "\""):
         position += 1
-        return String(decoding: text, as: UTF8.self)
+        let text = String(decoding: text, as: UTF8.self)
+        guard !text.hasTooManyCombiningMarks else { throw .tooManyMarks }
+        return text
       case UInt8(ascii: "\\"): text += String(decoding: try escapes(), as: UTF16.self).utf8
       case 0..<0x20: throw .notJSON
       default:

@@ -8,6 +8,8 @@ struct TopicSubscriptions {
   }
 
   private var subscriptions: [String: Subscription]
+  /// The length of the longest topic in bytes. Longer ones are not compared: that takes long for some texts.
+  private let longest: Int
   /// Requests without an answer, by packet identifier.
   private var requests: [Int32: String] = [:]
   /// Other topics of which messages arrived.
@@ -18,9 +20,10 @@ struct TopicSubscriptions {
 
   init(_ topics: Set<String>, at now: ContinuousClock.Instant) {
     subscriptions = Dictionary(uniqueKeysWithValues: topics.map { ($0, .due(now)) })
+    longest = topics.map(\.utf8.count).max() ?? 0
   }
 
-  func contains(_ topic: String) -> Bool { subscriptions[topic] != nil }
+  func contains(_ topic: String) -> Bool { topic.utf8.count <= longest && subscriptions[topic] != nil }
 
   /// Whether the broker has refused all topics.
   var areAllRefused: Bool { !subscriptions.values.contains { $0 == .requested || $0 == .granted } }

@@ -19,11 +19,17 @@ package final class SimulatedButton: Button {
 
   package enum Ending: Sendable { case released, canceled }
 
+  private struct Press {
+    let number: Int
+    let began: MonotonicInstant
+    let ending: AsyncStream<Ending>.Continuation
+  }
+
   private struct State {
     var isConnected = true
     var presses = 0
-    /// Of the press that is down; nil if none is.
-    var down: (number: Int, ending: AsyncStream<Ending>.Continuation)?
+    /// Nil if no button is down.
+    var down: Press?
   }
 
   package let events: AsyncStream<ButtonEvent>
@@ -60,20 +66,35 @@ package final class SimulatedButton: Button {
     let (endings, ending) = AsyncStream.makeStream(of: Ending.self)
     let number = try begin(role, ending)
     do { try began() } catch {
-      end(.canceled, number)
+      cancel(number)
       throw error
     }
     for await ending in endings { return ending }
-    end(.canceled, number)
+    cancel(number)
     return .canceled
   }
 
-  /// Ends the press that is down.
-  /// - Returns: false if no button is down.
-  package func release() -> Bool { end(.released) }
+  /// How much longer or shorter than its user's a press may be.
+  private static let delay = Duration.milliseconds(200)
+
+  /// Ends the press that is down, as one that is no gesture if its user held the button for another time: its beginning
+  /// or its release was late.
+  /// - Parameters:
+  ///   - held: how long the user held the button, by another clock. At most 200 ms more or less than here.
+  ///   - limits: after how long a press is another gesture. Both times are on the same side of each.
+  /// - Returns: nil if no button is down.
+  package func release(heldFor held: Duration, limits: [Duration] = []) -> Ending? {
+    end { press in
+      let measured = clock.now - press.began
+      let isGenuine =
+        held <= measured + Self.delay && measured <= held + Self.delay
+        && limits.allSatisfy { (held >= $0) == (measured >= $0) }
+      return isGenuine ? .released : .canceled
+    }
+  }
 
   package func unplug() {
-    end(.canceled)
+    cancel()
     let wasConnected = state.withLock { state in
       defer { state.isConnected = false }
       return state.isConnected
@@ -91,29 +112,34 @@ package final class SimulatedButton: Button {
 
   private func begin(_ role: ButtonRole, _ ending: AsyncStream<Ending>.Continuation) throws(PressError) -> Int {
     // Two buttons that are down are no press, as on a real board.
-    if end(.canceled) { throw .isDown }
+    if cancel() != nil { throw .isDown }
     let number = state.withLock { state -> Int? in
       guard state.isConnected, state.down == nil else { return nil }
       state.presses += 1
-      state.down = (state.presses, ending)
-      continuation.yield(.down(role, clock.now))
-      return state.presses
+      let press = Press(number: state.presses, began: clock.now, ending: ending)
+      state.down = press
+      continuation.yield(.down(role, press.began))
+      return press.number
     }
     guard let number else { throw .isUnplugged }
     return number
   }
 
-  /// - Parameter number: of the press; nil for any.
   @discardableResult
-  private func end(_ ending: Ending, _ number: Int? = nil) -> Bool {
+  private func cancel(_ number: Int? = nil) -> Ending? { end(number) { _ in .canceled } }
+
+  /// - Parameter number: of the press; nil for any.
+  /// - Returns: nil if no such press is down.
+  private func end(_ number: Int? = nil, as judge: (Press) -> Ending) -> Ending? {
     state.withLock { state in
-      guard let down = state.down, number == nil || down.number == number else { return false }
+      guard let down = state.down, number == nil || down.number == number else { return nil }
       state.down = nil
+      let ending = judge(down)
       if ending == .canceled { continuation.yield(.unavailable("the press was canceled")) }
       continuation.yield(.up(clock.now))
       down.ending.yield(ending)
       down.ending.finish()
-      return true
+      return ending
     }
   }
 }

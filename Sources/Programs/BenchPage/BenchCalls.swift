@@ -49,7 +49,7 @@ extension Bench {
   private func release(_ token: BenchToken, _ body: JSONValue) async throws -> JSONValue {
     let held = try body.number("held_ms")
     guard (0...60_000).contains(held) else { throw BenchError("held_ms is 0 to 60000") }
-    let ending = try await token.button.release(try body.number("press"), after: .milliseconds(held))
+    let ending = try await token.button.release(try body.number("press"), after: held)
     return .object(["ending": .text(ending.rawValue)])
   }
 

@@ -230,13 +230,13 @@ actor BenchToken {
 
   /// The user's account on the token, or its only one.
   func account() async throws -> String {
-    guard let name = try await accountName() else { throw BenchError("the token has no account") }
+    guard let name = try await accountName() else { throw BenchError("the token has no account of \(user)") }
     return name
   }
 
   private func accountName() async throws -> String? {
     let names = try await program.accountNames()
-    return names.contains(user) ? user : names.first
+    return names.contains(user) ? user : names.count == 1 ? names[0] : nil
   }
 
   func authenticators() async throws -> JSONValue {

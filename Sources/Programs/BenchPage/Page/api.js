@@ -3,13 +3,16 @@
 
 export class CallError extends Error {}
 
+/** The secret of this origin. Cookies go to other ports, too. */
+const key = () => localStorage.getItem("bench-key") ?? "";
+
 /** Sends one call about a token; throws `CallError` with the bench's text if it is refused. */
 export async function call(path, body = {}, options = {}) {
   const token = Number(document.getElementById("which").value) || 0;
   let response;
   try {
     response = await fetch("/" + path, {
-      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token, ...body }), ...options,
+      method: "POST", headers: { "Content-Type": "application/json", "Bench-Key": key() }, body: JSON.stringify({ token, ...body }), ...options,
     });
   } catch {
     throw new CallError("the bench does not answer");
@@ -20,17 +23,17 @@ export async function call(path, body = {}, options = {}) {
   return answer;
 }
 
-/** Exchanges the token in the address, if there is one, for a cookie, and removes it from the address. */
+/** Exchanges the token in the address, if there is one, for a cookie and a key, and removes it from the address. */
 export async function openSession() {
   const token = location.hash.slice(1);
   if (!/^[\w-]{32}$/.test(token)) return;
-  await call("session", { token });
+  localStorage.setItem("bench-key", (await call("session", { token })).key);
   history.replaceState(null, "", "/");
 }
 
 /** Passes each entry of the feed to `take`, and whether the bench answers to `connected`. */
 export function follow(take, connected) {
-  const feed = new EventSource("/feed");
+  const feed = new EventSource(`/feed?key=${encodeURIComponent(key())}`);
   feed.onopen = () => connected(true);
   feed.onerror = () => {
     connected(false);
@@ -57,3 +60,9 @@ export const guarded = (action) => async (...values) => {
 };
 
 export const byID = (id) => document.getElementById(id);
+
+/** Sets a text only if it is another, so that a screen reader says it once. */
+export function setText(id, text) {
+  const element = byID(id);
+  if (element.textContent !== text) element.textContent = text;
+}

@@ -10,6 +10,8 @@ export class HeldButton {
   #element; #place; #name; #report;
   /** The press of the user: when it began, and the number that the bench gave it. Null while the button is up. */
   #press = null;
+  /** Whether there was a press since the last click. */
+  #wasDown = false;
   /** When a press approves and when it reports "not me", in milliseconds. */
   thresholds = [800, 6000];
 
@@ -22,10 +24,10 @@ export class HeldButton {
     element.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
       if (element.hasPointerCapture(event.pointerId)) element.releasePointerCapture(event.pointerId);
-      this.down("pointer");
+      this.down("pointer", event.timeStamp);
     });
     // The pointer has no part in a press of the space bar.
-    element.addEventListener("pointerup", () => { if (this.#press?.by === "pointer") this.up(); });
+    element.addEventListener("pointerup", (event) => { if (this.#press?.by === "pointer") this.up(event.timeStamp); });
     for (const end of ["pointerleave", "pointercancel"]) {
       element.addEventListener(end, () => { if (this.#press?.by === "pointer") this.cancel(); });
     }
@@ -34,23 +36,29 @@ export class HeldButton {
     element.addEventListener("keydown", (event) => {
       if (event.code !== "Space" && event.code !== "Enter") return;
       event.preventDefault();
-      if (!event.repeat) this.down("key");
+      if (!event.repeat) this.down("key", event.timeStamp);
     });
     element.addEventListener("keyup", (event) => {
       if (event.code !== "Space" && event.code !== "Enter") return;
       event.preventDefault();
-      this.up();
+      this.up(event.timeStamp);
+    });
+    // Screen readers activate a button without pressing it.
+    element.addEventListener("click", () => {
+      if (!this.#wasDown) this.#report("A click is no press: hold the button, such as with the space bar.");
+      this.#wasDown = false;
     });
     addEventListener("blur", () => this.cancel());
     addEventListener("pagehide", () => this.cancel());
     document.addEventListener("visibilitychange", () => { if (document.hidden) this.cancel(); });
   }
 
-  /** `by`: "pointer" or "key". */
-  down(by) {
+  /** `by`: "pointer", "key" or "body"; `at`: the time of the event, not that of a page that was busy. */
+  down(by, at) {
     if (this.#press || this.#element.disabled) return;
-    const press = { by, token: selected(), began: performance.now(), number: null, isOver: false };
+    const press = { by, token: selected(), began: at, number: null, isOver: false };
     this.#press = press;
+    this.#wasDown = true;
     this.#element.classList.add("down");
     press.started = call("button/press", { token: press.token, button: this.#name }).then((answer) => {
       press.number = answer.press;
@@ -63,16 +71,18 @@ export class HeldButton {
     requestAnimationFrame(() => this.#draw(press));
   }
 
-  up() {
+  up(at) {
     const press = this.#press;
     if (!press) return;
-    const held = performance.now() - press.began;
+    const held = at - press.began;
     this.#end(press);
     press.started.then(() => call("button/release", { token: press.token, press: press.number, held_ms: Math.round(held) }))
       .then((answer) => {
         if (answer.ending === "canceled") this.#report("The press was canceled: the connection was too slow.");
       }, complain);
   }
+
+  isDownBy(what) { return this.#press?.by === what; }
 
   /** Ends the press as one that is no gesture. */
   cancel() {
@@ -124,16 +134,17 @@ export class HeldButton {
   }
 }
 
-/** The space bar is the button also when nothing has the focus. */
+/** The space bar is the button also when nothing has the focus. It is no longer when something gets it. */
 export function holdBySpaceBar(button) {
   document.addEventListener("keydown", (event) => {
     if (event.code !== "Space" || event.target !== document.body) return;
     event.preventDefault();
-    if (!event.repeat) button.down("key");
+    if (!event.repeat) button.down("body", event.timeStamp);
   });
   document.addEventListener("keyup", (event) => {
-    if (event.code === "Space" && event.target === document.body) button.up();
+    if (event.code === "Space" && button.isDownBy("body")) button.up(event.timeStamp);
   });
+  document.addEventListener("focusin", () => { if (button.isDownBy("body")) button.cancel(); });
 }
 
 export const holdText = byID("hold-text");

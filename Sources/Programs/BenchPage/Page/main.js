@@ -10,7 +10,9 @@ import { showBoard, showPlace, showPrograms } from "./token.js";
 let programs = null;
 const boards = new Map();
 const places = new Map();
+/** The numbers of the last entry, and by kind and token of the last state. */
 let last = 0;
+const lastStates = new Map();
 
 const views = {
   programs(value) {
@@ -34,16 +36,21 @@ function showAll() {
 }
 
 function take({ kind, value, at_ms, token }, number) {
-  // The latest states are sent again after each connection.
-  const isNew = number > last;
-  last = Math.max(last, number);
-  if (kind === "board") {
-    boards.set(token, value);
-    if (token === selected()) showBoard(value, isNew);
-  } else if (isNew || kind === "programs" || kind === "place") {
-    views[kind]?.(value, at_ms, token);
-    addStep(kind, value, at_ms, token);
-  }
+  if (["board", "programs", "place"].includes(kind)) return takeState(kind, value, at_ms, token, number);
+  if (number <= last) return;
+  last = number;
+  views[kind]?.(value, at_ms, token);
+  addStep(kind, value, at_ms, token);
+}
+
+/** The latest states are sent first, and again after each connection. */
+function takeState(kind, value, at_ms, token, number) {
+  const name = `${kind} ${token}`;
+  const isNew = number > (lastStates.get(name) ?? 0);
+  lastStates.set(name, number);
+  if (kind !== "board") return views[kind](value, at_ms, token);
+  boards.set(token, value);
+  if (token === selected()) showBoard(value, isNew);
 }
 
 onSelection(() => {
@@ -54,7 +61,8 @@ onSelection(() => {
 });
 
 function connected(isConnected) {
-  byID("connection").textContent = isConnected ? "connected to the bench" : "the bench does not answer";
+  byID("connection").textContent = isConnected
+    ? "connected to the bench" : "the bench does not answer, or it is open in five other windows";
   document.documentElement.dataset.connected = isConnected;
   if (!isConnected) showBoard(null, false);
 }

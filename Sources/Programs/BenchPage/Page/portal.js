@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The portal: what a user starts there, and what it reads about that.
-import { byID, call, guarded } from "./api.js";
+import { byID, call, guarded, setText } from "./api.js";
 import { selected, user } from "./tokens.js";
 
 /** By token: the request that the page of the portal is about, and what is shown of it. */
@@ -56,8 +56,8 @@ export function showPortal() {
   const request = requests.get(selected()) ?? nothing;
   const isWaiting = request.state === "waiting";
   byID("outcome").dataset.state = request.state;
-  byID("outcome-title").textContent = request.title;
-  byID("outcome-text").textContent = request.text;
+  setText("outcome-title", request.title);
+  setText("outcome-text", request.text);
   byID("cancel").hidden = byID("time").hidden = !isWaiting;
   byID("number").hidden = !isWaiting || !request.digits;
   byID("number").textContent = request.digits ?? "";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulated board: what it shows, and what a user does with it.
-import { byID, call, guarded } from "./api.js";
+import { byID, call, complain, guarded, setText } from "./api.js";
 import { HeldButton, holdBySpaceBar, holdText } from "./button.js";
 import { setAudible, sound } from "./sound.js";
 
@@ -13,7 +13,11 @@ export const lamps = {
 const restful = matchMedia("(prefers-reduced-motion: reduce)");
 const led = byID("led");
 const idleText = holdText.textContent;
-const report = (text) => { holdText.textContent = text ?? idleText; };
+/** A screen reader says what happened, but not the hint that follows. */
+const report = (text) => {
+  holdText.ariaLive = text ? "polite" : "off";
+  holdText.textContent = text ?? idleText;
+};
 const buttons = [new HeldButton(byID("approve"), report), new HeldButton(byID("deny"), report)];
 holdBySpaceBar(buttons[0]);
 
@@ -53,12 +57,6 @@ export function showBoard(state, isPresent) {
   if (isPresent && Math.abs(delay) < 10_000) measure(delay);
 }
 
-/** Sets a text only if it is another, so that a screen reader says it once. */
-function setText(id, text) {
-  const element = byID(id);
-  if (element.textContent !== text) element.textContent = text;
-}
-
 /** The first state is not a change: it may be old. */
 function measure(delay) {
   if (past++ === 0) return;
@@ -77,19 +75,30 @@ byID("keypad").addEventListener("click", (event) => {
   if (key) press([key]);
 });
 byID("keypad").addEventListener("keydown", (event) => {
-  const key = /^[0-9]$/.test(event.key) ? event.key : event.key === "Backspace" ? "delete" : null;
-  if (!key || event.ctrlKey || event.altKey || event.metaKey) return;
+  // The space bar presses the key that has the focus.
+  const key = /^[0-9]$/.test(event.key) ? event.key
+    : { Backspace: "delete", Enter: "enter", Escape: "escape" }[event.key] ?? null;
+  if (!key || event.repeat || event.ctrlKey || event.altKey || event.metaKey) return;
   event.preventDefault();
   press([key]);
 });
 
 byID("sound").addEventListener("change", (event) => setAudible(event.target.checked));
-byID("chip").addEventListener("change", guarded((event) => call("chip", { connected: event.target.checked })));
-byID("keypad-plug").addEventListener("change", (event) => press([event.target.checked ? "plug-in" : "unplug"]));
+/** A switch that shows again what is so if it could not be changed. */
+function onSwitch(id, change) {
+  byID(id).addEventListener("change", async ({ target }) => {
+    const isOn = target.checked;
+    try { await change(isOn); } catch (error) {
+      target.checked = !isOn;
+      complain(error);
+    }
+  });
+}
+onSwitch("chip", (isOn) => call("chip", { connected: isOn }));
+onSwitch("keypad-plug", (isOn) => call("keypad", { keys: [isOn ? "plug-in" : "unplug"] }));
 for (const id of ["server-away", "network-away", "clock-wrong"]) {
   const opposite = { "server-away": "server-back", "network-away": "network-back", "clock-wrong": "clock-right" }[id];
-  byID(id).addEventListener(
-    "change", guarded((event) => call("fault", { fault: event.target.checked ? id : opposite })));
+  onSwitch(id, (isOn) => call("fault", { fault: isOn ? id : opposite }));
 }
 for (const button of document.querySelectorAll("[data-fault]")) {
   button.addEventListener("click", guarded(() => call("fault", { fault: button.dataset.fault })));

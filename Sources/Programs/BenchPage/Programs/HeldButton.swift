@@ -4,8 +4,8 @@ import Synchronization
 
 /// A button that a page keeps down, by its connection to the token's control socket.
 ///
-/// The page must say all the time that the button is still down. When it falls silent, or releases the button later
-/// than its user did, the press ends as one that is no gesture: it is never longer than the user's.
+/// The page must say all the time that the button is still down. When it falls silent, the press ends as one that is no
+/// gesture. With a release it says how long its user held the button: the token compares that with what it measured.
 actor HeldButton {
   enum Ending: String, Sendable {
     case released, canceled
@@ -55,24 +55,28 @@ actor HeldButton {
   /// The page says that the button is down.
   /// - Returns: false if that press has ended.
   func beat(_ number: Int) -> Bool {
-    guard press?.number == number else { return false }
-    press?.timing.beat(.now)
+    guard press?.number == number, press?.timing.beat(.now) == true else {
+      cancel(number)
+      return false
+    }
     return true
   }
 
-  /// - Parameter duration: how long the user held the button, by the page's clock.
-  func release(_ number: Int, after duration: Duration) async throws -> Ending {
+  /// - Parameter milliseconds: how long the user held the button, by the page's clock.
+  func release(_ number: Int, after milliseconds: Int) async throws -> Ending {
     guard let press, press.number == number else { return .canceled }
-    guard press.timing.isGenuine(release: duration, now: .now) else {
+    guard press.timing.timeLeft(now: .now) != nil else {
       cancel(number)
       return .canceled
     }
     self.press = nil
     let client = ControlClient(path: socketPath)
-    let done = try await onThread { try client.call(.releaseButton, Done.self) }
+    let done = try await onThread {
+      try client.call(.releaseButton(heldMilliseconds: Int64(milliseconds)), Done.self)
+    }
     return withExtendedLifetime(press.connection) {
       let ending: Ending = done.ignored == nil ? .released : .canceled
-      ended(press.button, ending, duration)
+      ended(press.button, ending, .milliseconds(milliseconds))
       return ending
     }
   }
@@ -100,8 +104,6 @@ struct PressTiming: Sendable {
 
   /// Less than the shortest hold that approves.
   static let silence = Duration.milliseconds(500)
-  /// How much later than its user a page may release a button.
-  static let delay = Duration.milliseconds(200)
   /// The longest press.
   static let longest = Duration.seconds(30)
 
@@ -112,16 +114,16 @@ struct PressTiming: Sendable {
 
   func duration(now: Instant) -> Duration { now - began }
 
-  mutating func beat(_ now: Instant) { lastBeat = max(lastBeat, now) }
+  /// - Returns: false if the press must be canceled: the page was silent for too long.
+  mutating func beat(_ now: Instant) -> Bool {
+    guard timeLeft(now: now) != nil else { return false }
+    lastBeat = max(lastBeat, now)
+    return true
+  }
 
   /// The time until the press is canceled if the page says nothing; nil if it must be canceled now.
   func timeLeft(now: Instant) -> Duration? {
     let left = min(lastBeat + Self.silence, began + Self.longest) - now
     return left > .zero ? left : nil
-  }
-
-  /// Whether the press on the board was not notably longer than the user's.
-  func isGenuine(release duration: Duration, now: Instant) -> Bool {
-    timeLeft(now: now) != nil && duration >= .zero && now - began <= duration + Self.delay
   }
 }

@@ -155,7 +155,6 @@ actor TokenProgram {
       }
     }
     if !hasStarted { ended() }
-    if !hasStarted { ended() }
   }
 
   /// The newest lines of the audit chain.

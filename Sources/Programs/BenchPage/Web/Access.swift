@@ -3,9 +3,10 @@ import Cryptography
 
 /// Who may use the page: browsers of this machine that know the random token of its address.
 ///
-/// The token is in the fragment of the address, which browsers send to no server. The page exchanges it for a cookie.
-/// Pages of other origins cannot use the cookie: it is `SameSite=Strict`, each request must name this host, and a
-/// request that names an origin must name this one.
+/// The token is in the fragment of the address, which browsers send to no server. The page exchanges it for a cookie and
+/// a key. Pages of other origins cannot use the cookie: it is `SameSite=Strict`, each request must name this host, and a
+/// request that names an origin must name this one. A server at another port of this machine gets the cookie from
+/// browsers that visit it, but not the key, which only this origin's pages can read.
 struct Access: Sendable {
   enum AccessError: Error, Equatable, Sendable { case wrongHost, wrongOrigin, noSession }
 
@@ -16,18 +17,23 @@ struct Access: Sendable {
     /// `Sec-Fetch-Site`.
     var site: String?
     var cookie: String?
+    var key: String?
+    /// Whether the user opens an address, by a link or a file: `Sec-Fetch-Mode` and `Sec-Fetch-Dest`.
+    var isNavigation = false
   }
 
   /// In the address of the page.
   let token: String
   /// In the address of the portal's callback.
   let callbackToken: String
+  /// Of the pages of this origin.
+  let key: String
   private let session: String
   private let port: Int
 
   init(port: Int) {
     self.port = port
-    (token, callbackToken, session) = (Self.random(), Self.random(), Self.random())
+    (token, callbackToken, session, key) = (Self.random(), Self.random(), Self.random(), Self.random())
   }
 
   private static func random() -> String { Random.bytes(24).base64URL }
@@ -44,11 +50,17 @@ struct Access: Sendable {
     guard claims.host == host else { throw .wrongHost }
     guard claims.origin == "http://\(host)" || claims.origin == nil && !changes else { throw .wrongOrigin }
     guard let site = claims.site else { return }
-    guard site == "same-origin" || site == "none" && !changes else { throw .wrongOrigin }
+    guard site == "same-origin" || (site == "none" || claims.isNavigation) && !changes else { throw .wrongOrigin }
+  }
+
+  /// Whether a request has the cookie and the key.
+  func checkSession(_ claims: Claims) throws(AccessError) {
+    try checkCookie(claims)
+    guard Self.isEqual(claims.key ?? "", key) else { throw .noSession }
   }
 
   /// Whether a request has the cookie.
-  func checkSession(_ claims: Claims) throws(AccessError) {
+  func checkCookie(_ claims: Claims) throws(AccessError) {
     let values = (claims.cookie ?? "").split(separator: ";").compactMap { pair -> Substring? in
       let text = pair.drop { $0 == " " }
       return text.hasPrefix(cookieName + "=") ? text.dropFirst(cookieName.utf8.count + 1) : nil

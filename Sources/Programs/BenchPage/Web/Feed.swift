@@ -24,7 +24,8 @@ final class Feed: Sendable {
   }
 
   static let mostKept = 400
-  static let mostPages = 16
+  /// Browsers have at most six connections to one server, of which each page uses one.
+  static let mostPages = 5
   private static let mostWaiting = 256
 
   private struct Subject: Hashable {
@@ -68,7 +69,7 @@ final class Feed: Sendable {
     func cancel() { page.finish() }
   }
 
-  /// The past after the entry with this number, then each entry. A page that is too slow loses the oldest.
+  /// The latest states, the past after the entry with this number, then each entry. A page that is too slow loses the oldest.
   /// - Returns: nil if there are too many pages.
   func entries(after number: Int) -> Subscription? {
     let (frames, page) = AsyncStream.makeStream(
@@ -80,7 +81,7 @@ final class Feed: Sendable {
       let number = number <= state.number ? number : 0
       let past = state.kept.filter { $0.number > number }
       let latest = state.latest.values.sorted { $0.number < $1.number }
-      state.pages.add(page, first: past + latest)
+      state.pages.add(page, first: latest + past)
       return true
     }
     return isAccepted ? Subscription(frames: frames, page: page) : nil

@@ -52,7 +52,9 @@ struct PageServer: Sendable {
       guard let token = try await request.json()["token"]?.text, access.isToken(token) else {
         throw HTTPError(.forbidden)
       }
-      return Response(status: .noContent, headers: [.setCookie: access.cookie])
+      var response = Response.json(.object(["key": .text(access.key)]))
+      response.headers[.setCookie] = access.cookie
+      return response
     }
     router.post("/callback/:token") { request, context in
       guard let token = context.parameters.get("token"), access.isCallbackToken(token) else {
@@ -66,7 +68,8 @@ struct PageServer: Sendable {
       return try stream(after: request.headers[.lastEventID].flatMap { Int($0) } ?? 0, context)
     }
     router.get("/portal-api.openapi.json") { request, _ in
-      try access.checkSession(Access.Claims(request))
+      // A link has no key; the description is the same for everybody.
+      try access.checkCookie(Access.Claims(request))
       return Response.json(try await description())
     }
     for (path, call) in calls {
@@ -143,7 +146,10 @@ extension Access.Claims {
   init(_ request: Request) {
     self.init(
       host: request.head.authority, origin: request.headers[.origin], site: request.headers[.init("Sec-Fetch-Site")!],
-      cookie: request.headers[.cookie])
+      cookie: request.headers[.cookie],
+      key: request.headers[.init("Bench-Key")!] ?? request.uri.queryParameters["key"].map(String.init),
+      isNavigation: request.headers[.init("Sec-Fetch-Mode")!] == "navigate"
+        && request.headers[.init("Sec-Fetch-Dest")!] == "document")
   }
 }
 

@@ -36,6 +36,19 @@ extension ControlRequestHandler {
       error as SimulatedButton.PressError
     { throw CommandError(.refused, "\(error)") }
   }
+
+  /// - Returns: why the press was no gesture; nil if it was one.
+  func release(heldFor milliseconds: Int64) throws -> String? {
+    guard (0...60_000).contains(milliseconds) else { throw CommandError(.usage, "a hold takes 0 to 60 seconds") }
+    let timing = board.profile.timing
+    let ending = try board.simulatedButton.release(
+      heldFor: .milliseconds(milliseconds), limits: [timing.acceptHold, timing.reportHold])
+    return switch ending {
+    case .released: nil
+    case .canceled: "the user held the button for another time than the token has measured"
+    case nil: "no button is down"
+    }
+  }
 }
 
 extension ControlRequestHandler {

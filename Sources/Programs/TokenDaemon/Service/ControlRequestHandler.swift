@@ -66,8 +66,7 @@ struct ControlRequestHandler: Sendable {
     case .followLED: try await followLED(reply)
     case .followBoard: try await followBoard(reply)
     case .pressButton(let button): try await press(button, reply)
-    case .releaseButton:
-      try reply(Done(ignored: try board.simulatedButton.release() ? nil : "no button is down"))
+    case .releaseButton(let milliseconds): try reply(Done(ignored: try release(heldFor: milliseconds)))
     }
   }
 

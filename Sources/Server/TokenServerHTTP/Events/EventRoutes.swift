@@ -56,6 +56,8 @@ struct EventRoutes: Sendable {
     }
     let subscription = hub.listen(clientID, isStream: false, after: cursor)
     defer { subscription.cancel() }
+    // A device that has disconnected no longer counts as connected.
+    context.channel.closeFuture.whenComplete { _ in subscription.cancel() }
     guard subscription.missed.events.isEmpty else { return .json(subscription.missed) }
     let seconds = LongPollWait.seconds(preferredBy: request.headers[.prefer])
     let deadline = context.channel.eventLoop.scheduleTask(in: .seconds(Int64(seconds))) { subscription.cancel() }

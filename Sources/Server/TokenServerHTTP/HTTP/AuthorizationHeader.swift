@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import DisplayText
 
 /// Parses the `Authorization` header (RFC 9110 §11.6.2): a case-insensitive scheme, spaces, and the credentials without
 /// a space.
@@ -20,7 +21,7 @@ enum AuthorizationHeader {
     guard let decoded = word(of: header, scheme: "basic").flatMap({ bytes(base64: $0) }),
       let colon = decoded.firstIndex(of: UInt8(ascii: ":")),
       let id = String(validating: decoded[..<colon], as: UTF8.self),
-      let secret = String(validating: decoded[(colon + 1)...], as: UTF8.self)
+      let secret = String(validating: decoded[(colon + 1)...], as: UTF8.self), !id.hasTooManyCombiningMarks
     else { return nil }
     return (id, secret)
   }

@@ -7,6 +7,7 @@ import TokenServerCore
 
 /// Enforces the limits of one connection. One deadline runs from accept, including the TLS handshake, to the end of the
 /// response. Each later request has the same deadline; between requests the connection may be idle for a limited time.
+/// A request whose address or header is not ASCII is refused: comparing such text can take seconds.
 /// An authenticated event stream has no deadline, ends when the client closes, and does not count for its source
 /// address.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
@@ -28,6 +29,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private var source = ""
   private var counted = Counted.no
   private var isStreaming = false
+  private var isRefused = false
   private var deadline: Scheduled<Void>?
 
   /// - Parameter acknowledgeTime: the time limit for the peer's TCP acknowledgement of sent data. Each event stream
@@ -64,8 +66,22 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    if case .head = unwrapInboundIn(data), !isStreaming { expectEnd(within: requestTime, context) }
+    guard !isRefused else { return }
+    if case .head(let request) = unwrapInboundIn(data) {
+      if !isStreaming { expectEnd(within: requestTime, context) }
+      guard request.isASCII else { return refuse(context) }
+    }
     context.fireChannelRead(data)
+  }
+
+  private func refuse(_ context: ChannelHandlerContext) {
+    isRefused = true
+    let response = HTTPResponse(status: .badRequest, headerFields: [.connection: "close", .contentLength: "0"])
+    context.write(wrapOutboundOut(.head(response)), promise: nil)
+    let ended = context.eventLoop.makePromise(of: Void.self)
+    let channel = context.channel
+    ended.futureResult.whenComplete { _ in channel.close(mode: .all, promise: nil) }
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: ended)
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -122,6 +138,12 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     deadline?.cancel()
     let channel = context.channel
     deadline = channel.eventLoop.scheduleTask(in: time) { channel.close(mode: .all, promise: nil) }
+  }
+}
+
+extension HTTPRequest {
+  fileprivate var isASCII: Bool {
+    (path ?? "").utf8.allSatisfy { $0 < 0x80 } && headerFields.allSatisfy { $0.value.utf8.allSatisfy { $0 < 0x80 } }
   }
 }
 

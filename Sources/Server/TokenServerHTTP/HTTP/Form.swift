@@ -23,7 +23,7 @@ struct Form: Sendable, Equatable {
 
     var description: String {
       switch self {
-      case .badEncoding: "the form is not percent-encoded UTF-8"
+      case .badEncoding: "the form is not percent-encoded UTF-8, or a character has more than 30 combining marks"
       case .repeated(let name): "\"\(name)\" is present twice"
       case .tooMany: "the form has more than 64 fields"
       }

@@ -3,16 +3,19 @@ package import MobileAuth
 
 extension Indication {
   /// What the user can do while the LED shows this, as sentences.
-  package var advice: String {
+  /// - Parameters:
+  ///   - hold: how long a press approves, as in "0.8 seconds".
+  ///   - veryLongHold: how long a press reports "not me".
+  package func advice(hold: String, veryLongHold: String) -> String {
     switch self {
     case .idle(let pending) where pending > 1: "Requests wait. Press the button briefly to see the next one."
     case .idle: "Nothing to do. Start a login at the portal."
     case .disconnected: "Wait: the token server is not reached, and the token tries again by itself."
     case .anotherRequest: "Watch: a request that you have not seen yet follows."
     case .confirmationWanted:
-      "Hold the button for a second and release it: approve. Press it twice: deny. Hold it for six seconds: not me."
+      "Hold the button for \(hold) and release it: approve. Press it twice: deny. Hold it for \(veryLongHold): not me."
     case .pinWanted:
-      "Type the PIN and Enter: approve. Press the button twice: deny. Hold it for six seconds: not me."
+      "Type the PIN and Enter: approve. Press the button twice: deny. Hold it for \(veryLongHold): not me."
     case .numberWanted:
       "Type the number that the portal shows and Enter, or use what the request asks for. Press the button twice: deny."
     case .noSuchChoice: "That did not fit. Look at the portal and try again."
@@ -23,9 +26,10 @@ extension Indication {
     case .newPINWanted(again: true): "Type the new PIN a second time and Enter."
     case .entering: "Enter submits. Clear starts again. Escape gives up."
     case .ignored: "Too early, or nothing was asked. Look at the LED first."
-    case .releaseToAccept: "Release the button now: approve. Keep holding for six seconds: not me."
+    case .releaseToAccept: "Release the button now: approve. Keep holding for \(veryLongHold): not me."
     case .releaseToReport: "Release the button now: deny, and report that it was not you."
-    case .veryLongHoldWanted: "Hold the button for six seconds and release it: it cannot be undone. Press it twice: no."
+    case .veryLongHoldWanted:
+      "Hold the button for \(veryLongHold) and release it: it cannot be undone. Press it twice: no."
     case .talkingToServer: "Wait for the token server's confirmation."
     case .confirmed: "Done: the token server confirmed the approval."
     case .denied: "Done: the token server confirmed the denial."

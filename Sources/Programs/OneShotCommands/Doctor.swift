@@ -96,10 +96,15 @@ extension Doctor: OneShotCommand {
           "\((releaseTime - now) / 86_400) days behind this version's release; certificates are checked at the last "
           + "time known to have passed, and time-based codes are not shown")
     }
-    guard approval_linux_clock_is_synchronized() == 0 else {
-      return CheckResult(verdict: .good, subject: "clock", text: "synchronized")
-    }
     let ahead = try vault.servers().filter { try vault.latestKnownTime(of: $0.id) > now + 300 }.map(\.id.text)
+    guard approval_linux_clock_is_synchronized() == 0 else {
+      return ahead.isEmpty
+        ? CheckResult(verdict: .good, subject: "clock", text: "synchronized")
+        : CheckResult(
+          verdict: .note, subject: "clock",
+          text: "synchronized; the later times that these servers reported do not count: "
+            + "\(ahead.joined(separator: ", ")). `approval-token doctor --forget-server-times` deletes them")
+    }
     return ahead.isEmpty
       ? CheckResult(verdict: .note, subject: "clock", text: "not synchronized; time-based codes may be wrong")
       : CheckResult(

@@ -10,8 +10,6 @@ export class HeldButton {
   #element; #place; #name; #report;
   /** The press of the user: when it began, and the number that the bench gave it. Null while the button is up. */
   #press = null;
-  /** Whether there was a press since the last click. */
-  #wasDown = false;
   /** When a press approves and when it reports "not me", in milliseconds. */
   thresholds = [800, 6000];
 
@@ -44,9 +42,8 @@ export class HeldButton {
       this.up(event.timeStamp);
     });
     // Screen readers activate a button without pressing it.
-    element.addEventListener("click", () => {
-      if (!this.#wasDown) this.#report("A click is no press: hold the button, such as with the space bar.");
-      this.#wasDown = false;
+    element.addEventListener("click", (event) => {
+      if (event.detail === 0) this.#report("A click is no press: hold the button, such as with the space bar.");
     });
     addEventListener("blur", () => this.cancel());
     addEventListener("pagehide", () => this.cancel());
@@ -58,7 +55,6 @@ export class HeldButton {
     if (this.#press || this.#element.disabled) return;
     const press = { by, token: selected(), began: at, number: null, isOver: false };
     this.#press = press;
-    this.#wasDown = true;
     this.#element.classList.add("down");
     press.started = call("button/press", { token: press.token, button: this.#name }).then((answer) => {
       press.number = answer.press;

@@ -85,7 +85,9 @@ struct RunningBoard: Sendable {
       let led = LEDStatus(
         meaning: row.meaning, color: row.color.rawValue, isLit: indicator.color != nil, count: indication.count,
         entries: entries)
-      return (led, row, indication.advice)
+      let timing = profile.timing
+      let advice = indication.advice(hold: timing.acceptHold.inSeconds, veryLongHold: timing.reportHold.inSeconds)
+      return (led, row, advice)
     }
   }
 

@@ -69,8 +69,8 @@ package final class ReferenceServerClient: TokenServerClient {
   let listedMessage = ListedMessage()
   /// Accounts without keys by profile. Kept so that the user sees that they must be enrolled again.
   private let expired: [String: AccountID]
-  /// Those of them of which nothing is left, not even a PIN: they can lose nothing by a false removal, and an account that
-  /// replaces them need not wait.
+  /// Those of them of which nothing is left, not even a PIN: they can lose nothing by a false removal, and an account
+  /// that replaces them need not wait.
   private let empty: Set<String>
 
   /// - Parameters:

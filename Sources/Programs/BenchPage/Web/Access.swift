@@ -3,9 +3,9 @@ import Cryptography
 
 /// Who may use the page: browsers of this machine that know the random token of its address.
 ///
-/// The token is in the fragment of the address, which browsers send to no server. The page exchanges it for a cookie and
-/// a key. Pages of other origins cannot use the cookie: it is `SameSite=Strict`, each request must name this host, and a
-/// request that names an origin must name this one. A server at another port of this machine gets the cookie from
+/// The token is in the fragment of the address, which browsers send to no server. The page exchanges it for a cookie
+/// and a key. Pages of other origins cannot use the cookie: it is `SameSite=Strict`, each request must name this host,
+/// and a request that names an origin must name this one. A server at another port of this machine gets the cookie from
 /// browsers that visit it, but not the key, which only this origin's pages can read.
 struct Access: Sendable {
   enum AccessError: Error, Equatable, Sendable { case wrongHost, wrongOrigin, noSession }

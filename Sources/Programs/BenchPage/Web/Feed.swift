@@ -69,7 +69,8 @@ final class Feed: Sendable {
     func cancel() { page.finish() }
   }
 
-  /// The latest states, the past after the entry with this number, then each entry. A page that is too slow loses the oldest.
+  /// The latest states, the past after the entry with this number, then each entry. A page that is too slow loses the
+  /// oldest.
   /// - Returns: nil if there are too many pages.
   func entries(after number: Int) -> Subscription? {
     let (frames, page) = AsyncStream.makeStream(

@@ -31,16 +31,26 @@ export async function openSession() {
   history.replaceState(null, "", "/");
 }
 
-/** Passes each entry of the feed to `take`, and whether the bench answers to `connected`. */
+/**
+ * Passes each entry of the feed to `take`, and whether the bench answers to `connected`. A hidden page has no connection:
+ * browsers make only six to one server.
+ */
 export function follow(take, connected) {
-  const feed = new EventSource(`/feed?key=${encodeURIComponent(key())}`);
-  feed.onopen = () => connected(true);
-  feed.onerror = () => {
-    connected(false);
-    // The browser connects again by itself, unless the bench refused.
-    if (feed.readyState === EventSource.CLOSED) setTimeout(() => follow(take, connected), 2000);
-  };
-  feed.onmessage = (message) => take(JSON.parse(message.data), Number(message.lastEventId));
+  let feed = null;
+  function open() {
+    feed?.close();
+    if (document.hidden) return;
+    const own = feed = new EventSource(`/feed?key=${encodeURIComponent(key())}`);
+    own.onopen = () => connected(true);
+    own.onerror = () => {
+      connected(false);
+      // The browser connects again by itself, unless the bench refused.
+      if (own.readyState === EventSource.CLOSED) setTimeout(() => { if (own === feed) open(); }, 2000);
+    };
+    own.onmessage = (message) => take(JSON.parse(message.data), Number(message.lastEventId));
+  }
+  document.addEventListener("visibilitychange", open);
+  open();
 }
 
 const notice = document.getElementById("notice");

@@ -61,8 +61,7 @@ onSelection(() => {
 });
 
 function connected(isConnected) {
-  byID("connection").textContent = isConnected
-    ? "connected to the bench" : "the bench does not answer, or it is open in five other windows";
+  byID("connection").textContent = isConnected ? "connected to the bench" : "the bench does not answer";
   document.documentElement.dataset.connected = isConnected;
   if (!isConnected) showBoard(null, false);
 }

@@ -24,8 +24,7 @@ final class Feed: Sendable {
   }
 
   static let mostKept = 400
-  /// Browsers have at most six connections to one server, of which each page uses one.
-  static let mostPages = 5
+  static let mostPages = 16
   private static let mostWaiting = 256
 
   private struct Subject: Hashable {

@@ -139,7 +139,8 @@ let tokenServerTargets: [Target] = [
     ],
     path: path("BenchPage", .programs), exclude: ["Clock", "Page"], swiftSettings: strictness),
   program("approval-bench", over: ["BenchPage", argumentParser], linking: foundationEssentials + foundation),
-  tests("BenchPageTests", of: ["BenchPage", "ControlProtocol", "Cryptography", "JSONValues", argumentParser]),
+  tests(
+    "BenchPageTests", of: ["BenchPage", "ControlProtocol", "Cryptography", "FrontPanel", "JSONValues", argumentParser]),
 
   .target(
     name: "ServerTestSupport",

@@ -26,6 +26,14 @@ import Testing
     #expect(PressTiming.silence < .milliseconds(800))
   }
 
+  @Test("A release that arrives late ends a press that its user has not held that long") func lateRelease() {
+    var press = PressTiming(now: began)
+    press.expectBeat(after(400), isTaken: true)
+    #expect(press.isGenuine(release: .milliseconds(420), now: after(500)))
+    #expect(!press.isGenuine(release: .milliseconds(420), now: after(621)))
+    #expect(!press.isGenuine(release: .milliseconds(-1), now: after(300)))
+  }
+
   @Test("No press lasts longer than half a minute") func longest() {
     var press = PressTiming(now: began)
     for moment in stride(from: 100, through: 29_900, by: 100) { press.expectBeat(after(moment), isTaken: true) }

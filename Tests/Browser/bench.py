@@ -123,7 +123,8 @@ def holds_that_are_none(page):
         "a window that loses the focus": lambda: page.driver.execute_script("window.dispatchEvent(new Event('blur'))"),
         "a hidden tab": lambda: page.driver.execute_script(
             "Object.defineProperty(document, 'hidden', {value: true, configurable: true});"
-            "document.dispatchEvent(new Event('visibilitychange')); delete document.hidden"),
+            "document.dispatchEvent(new Event('visibilitychange')); delete document.hidden;"
+            "document.dispatchEvent(new Event('visibilitychange'))"),
     }
     for what, end in ends.items():
         ActionChains(page.driver, duration=0).click_and_hold(page.find("#approve")).perform()

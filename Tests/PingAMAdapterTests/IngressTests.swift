@@ -67,9 +67,13 @@ import Vault
 
   /// Fails if who can publish at the broker can keep messages of AM from the token.
   @Test("Again and again, does not use up what its account may have in an hour") func replays() throws {
-    let captured = try push().envelope
-    #expect(try fixture.ingress.accept(captured) == .stored(ann))
-    for _ in 0..<PushIngress.mostPerHour { #expect(try fixture.ingress.accept(captured) == .known(ann)) }
+    let (captured, other) = (try push(), try push())
+    #expect(try fixture.ingress.accept(captured.envelope) == .stored(ann))
+    for _ in 0..<PushIngress.mostPerHour {
+      #expect(try fixture.ingress.accept(captured.envelope) == .known(ann))
+      // Another message under an ID that is already stored.
+      #expect(try fixture.ingress.accept(envelope(other.message, id: captured.messageID)) == .known(ann))
+    }
     #expect(try fixture.ingress.accept(try push().envelope) == .stored(ann))
   }
 

@@ -119,17 +119,17 @@ package final class PushIngress: Sendable {
     let message = try Self.message(token, mechanism)
     let kept = StoredMessage(
       envelope, message, for: record.id, receivedAtMilliseconds: environment.wallClockMilliseconds)
-    // A message that is published again does not count: it must not use up what others need.
-    do { guard try messageStore.message(kept.delivered.transaction) == nil else { return .known(record.id) } } catch {
-      throw .notStored(error)
-    }
     guard case .allowed = stored.take(record.id, at: environment.now) else { throw .tooMany(record.id) }
     let isLearnt: Bool
     do { isLearnt = try learn(from: message, record, mechanism) } catch { throw .notStored(error) }
     guard isLearnt else { return try take(bytes) }
-    do { guard try messageStore.store(kept.delivered) else { return .known(record.id) } } catch {
-      throw .notStored(error)
-    }
+    do {
+      guard try messageStore.store(kept.delivered) else {
+        // A message that is published again must not use up what others need.
+        stored.giveBack(record.id)
+        return .known(record.id)
+      }
+    } catch { throw .notStored(error) }
     notify(what: message, of: record.id, mechanism)
     return .stored(record.id)
   }

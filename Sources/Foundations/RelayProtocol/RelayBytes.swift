@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
 
 /// Writes the values of a message. Numbers are big-endian; texts and bytes have their length before them.
 struct RelayWriter {
@@ -73,6 +74,7 @@ struct RelayReader {
     guard let text = String(validating: try bytes(atMost: limit), as: UTF8.self) else {
       throw .malformed("a text that is not UTF-8")
     }
+    guard !text.hasTooManyCombiningMarks else { throw .malformed("a text with too many combining marks") }
     return text
   }
 

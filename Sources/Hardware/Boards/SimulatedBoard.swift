@@ -84,8 +84,8 @@ package final class SimulatedButton: Button {
   ///   - limits: after how long a press is another gesture. Both times are on the same side of each.
   /// - Returns: nil if no button is down.
   package func release(heldFor held: Duration, limits: [Duration] = []) -> Ending? {
-    end { press in
-      let measured = clock.now - press.began
+    end { press, now in
+      let measured = now - press.began
       let isGenuine =
         held <= measured + Self.delay && measured <= held + Self.delay
         && limits.allSatisfy { (held >= $0) == (measured >= $0) }
@@ -126,17 +126,19 @@ package final class SimulatedButton: Button {
   }
 
   @discardableResult
-  private func cancel(_ number: Int? = nil) -> Ending? { end(number) { _ in .canceled } }
+  private func cancel(_ number: Int? = nil) -> Ending? { end(number) { _, _ in .canceled } }
 
   /// - Parameter number: of the press; nil for any.
   /// - Returns: nil if no such press is down.
-  private func end(_ number: Int? = nil, as judge: (Press) -> Ending) -> Ending? {
+  private func end(_ number: Int? = nil, as judge: (Press, _ now: MonotonicInstant) -> Ending) -> Ending? {
     state.withLock { state in
       guard let down = state.down, number == nil || down.number == number else { return nil }
       state.down = nil
-      let ending = judge(down)
+      // The panel decides on the same time.
+      let now = clock.now
+      let ending = judge(down, now)
       if ending == .canceled { continuation.yield(.unavailable("the press was canceled")) }
-      continuation.yield(.up(clock.now))
+      continuation.yield(.up(now))
       down.ending.yield(ending)
       down.ending.finish()
       return ending

@@ -48,6 +48,8 @@ export function follow(take, connected) {
       if (own.readyState === EventSource.CLOSED) setTimeout(() => { if (own === feed) open(); }, 2000);
     };
     own.onmessage = (message) => take(JSON.parse(message.data), Number(message.lastEventId));
+    // States that were there before this connection have no number.
+    own.addEventListener("latest", (message) => take(JSON.parse(message.data), 0));
   }
   document.addEventListener("visibilitychange", open);
   open();

@@ -10,9 +10,8 @@ import { showBoard, showPlace, showPrograms } from "./token.js";
 let programs = null;
 const boards = new Map();
 const places = new Map();
-/** The numbers of the last entry, and by kind and token of the last state. */
+/** The number of the last entry. */
 let last = 0;
-const lastStates = new Map();
 
 const views = {
   programs(value) {
@@ -43,14 +42,11 @@ function take({ kind, value, at_ms, token }, number) {
   addStep(kind, value, at_ms, token);
 }
 
-/** The latest states are sent first, and again after each connection. */
+/** The latest states are sent first, at each connection, without a number. */
 function takeState(kind, value, at_ms, token, number) {
-  const name = `${kind} ${token}`;
-  const isNew = number > (lastStates.get(name) ?? 0);
-  lastStates.set(name, number);
   if (kind !== "board") return views[kind](value, at_ms, token);
   boards.set(token, value);
-  if (token === selected()) showBoard(value, isNew);
+  if (token === selected()) showBoard(value, number > 0);
 }
 
 onSelection(() => {

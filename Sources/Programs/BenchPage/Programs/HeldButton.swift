@@ -65,7 +65,7 @@ actor HeldButton {
   /// - Parameter milliseconds: how long the user held the button, by the page's clock.
   func release(_ number: Int, after milliseconds: Int) async throws -> Ending {
     guard let press, press.number == number else { return .canceled }
-    guard press.timing.timeLeft(now: .now) != nil else {
+    guard press.timing.isGenuine(release: .milliseconds(milliseconds), now: .now) else {
       cancel(number)
       return .canceled
     }
@@ -125,5 +125,10 @@ struct PressTiming: Sendable {
   func timeLeft(now: Instant) -> Duration? {
     let left = min(lastBeat + Self.silence, began + Self.longest) - now
     return left > .zero ? left : nil
+  }
+
+  /// Whether the press was not notably longer than the user's. Tokens of earlier releases do not compare the two.
+  func isGenuine(release duration: Duration, now: Instant) -> Bool {
+    timeLeft(now: now) != nil && now - began <= duration + .milliseconds(200)
   }
 }

@@ -80,7 +80,10 @@ final class Feed: Sendable {
       // A number of an earlier bench is not one of this.
       let number = number <= state.number ? number : 0
       let past = state.kept.filter { $0.number > number }
-      let latest = state.latest.values.sorted { $0.number < $1.number }
+      // Without numbers, so that a page that connects again still gets the past.
+      let latest = state.latest.values.sorted { $0.number < $1.number }.map { frame in
+        Frame(number: frame.number, text: "event: latest\n" + frame.text.drop { $0 != "\n" }.dropFirst())
+      }
       state.pages.add(page, first: latest + past)
       return true
     }

@@ -143,7 +143,8 @@ private func untilHangUp(of socket: UnixSocket, _ body: @escaping @Sendable () a
   }
   guard isWatched else {
     work.cancel()
-    throw CommandError.noThread
+    if case .failure = await work.result { throw CommandError.noThread }
+    return
   }
   let result = await withTaskCancellationHandler {
     await work.result

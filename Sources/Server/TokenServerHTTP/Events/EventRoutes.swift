@@ -17,7 +17,7 @@ struct EventRoutes: Sendable {
       let clientID = try await gate.admit(request).device.id
       try await context.beginStream()
       return request.headers[.accept]?.contains("application/json") == true
-        ? await poll(by: clientID, request, context)
+        ? try await poll(by: clientID, request, context)
         : stream(to: clientID, after: request.headers[.lastEventID], context)
     }
     router.post("/device/v1/events/acks") { request, context in
@@ -34,7 +34,7 @@ struct EventRoutes: Sendable {
     let body = ResponseBody { [hub] writer in
       let subscription = hub.listen(clientID, isStream: true, after: cursor)
       // When the client disconnects, finishing the frames ends the loop below.
-      channel.closeFuture.whenComplete { _ in subscription.cancel() }
+      try await channel.triggerUserOutboundEvent(ConnectionGuard.Event.atClose { subscription.cancel() })
       defer { subscription.cancel() }
       // Send a first line immediately, so that the device detects the connection.
       try await writer.write(EventFrame.heartbeat)
@@ -49,7 +49,9 @@ struct EventRoutes: Sendable {
   }
 
   /// Without a cursor, responds immediately with a cursor.
-  private func poll(by clientID: ClientID, _ request: Request, _ context: ServerContext) async -> Response {
+  private func poll(
+    by clientID: ClientID, _ request: Request, _ context: ServerContext
+  ) async throws -> Response {
     guard let cursor = request.uri.queryParameters.get("after") else {
       let page = hub.events(of: clientID, after: nil)
       return .json(EventPage(cursor: page.cursor, events: [DeviceEvent(.resync)]))
@@ -57,7 +59,7 @@ struct EventRoutes: Sendable {
     let subscription = hub.listen(clientID, isStream: false, after: cursor)
     defer { subscription.cancel() }
     // A device that has disconnected no longer counts as connected.
-    context.channel.closeFuture.whenComplete { _ in subscription.cancel() }
+    try await context.channel.triggerUserOutboundEvent(ConnectionGuard.Event.atClose { subscription.cancel() })
     guard subscription.missed.events.isEmpty else { return .json(subscription.missed) }
     let seconds = LongPollWait.seconds(preferredBy: request.headers[.prefer])
     let deadline = context.channel.eventLoop.scheduleTask(in: .seconds(Int64(seconds))) { subscription.cancel() }

@@ -16,9 +16,13 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
-  /// Trigger as an outbound event when the client of the current request is authenticated as a device and gets an event
-  /// stream or a long poll.
-  enum Event: Sendable { case beginsStream }
+  /// Outbound events of the current request.
+  enum Event: Sendable {
+    /// Its client is authenticated as a device and gets an event stream or a long poll.
+    case beginsStream
+    /// What to do if the client disconnects before the response ends. Replaces a former one.
+    case atClose(@Sendable () -> Void)
+  }
 
   private enum Counted { case no, forSource, inAllAlone }
 
@@ -30,6 +34,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private var counted = Counted.no
   private var isStreaming = false
   private var isRefused = false
+  /// Whether a request waits for the end of its response.
+  private var isAnswering = false
+  private var atClose: (@Sendable () -> Void)?
   private var deadline: Scheduled<Void>?
 
   /// - Parameter acknowledgeTime: the time limit for the peer's TCP acknowledgement of sent data. Each event stream
@@ -70,14 +77,21 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     if case .head(let request) = unwrapInboundIn(data) {
       if !isStreaming { expectEnd(within: requestTime, context) }
       guard request.isASCII else { return refuse(context) }
+      isAnswering = true
     }
     context.fireChannelRead(data)
   }
 
   private func refuse(_ context: ChannelHandlerContext) {
     isRefused = true
-    let response = HTTPResponse(status: .badRequest, headerFields: [.connection: "close", .contentLength: "0"])
+    // The client would take this for the response to the request before.
+    guard !isAnswering else { return context.close(promise: nil) }
+    let text = ByteBuffer(string: "the address and all header fields must be ASCII\n")
+    let response = HTTPResponse(
+      status: .badRequest,
+      headerFields: [.connection: "close", .contentType: "text/plain", .contentLength: "\(text.readableBytes)"])
     context.write(wrapOutboundOut(.head(response)), promise: nil)
+    context.write(wrapOutboundOut(.body(text)), promise: nil)
     let ended = context.eventLoop.makePromise(of: Void.self)
     let channel = context.channel
     ended.futureResult.whenComplete { _ in channel.close(mode: .all, promise: nil) }
@@ -90,6 +104,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   private func responseEnds(_ context: ChannelHandlerContext) {
+    (isAnswering, atClose) = (false, nil)
     if isStreaming {
       isStreaming = false
       // A connection beyond the limit may still send its response, and is closed then.
@@ -99,7 +114,17 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
-    guard case Event.beginsStream = event else { return context.triggerUserOutboundEvent(event, promise: promise) }
+    switch event {
+    case Event.atClose(let action):
+      // The client can have disconnected meanwhile.
+      if context.channel.isActive { atClose = action } else { action() }
+      promise?.succeed()
+    case Event.beginsStream: beginStream(promise)
+    default: context.triggerUserOutboundEvent(event, promise: promise)
+    }
+  }
+
+  private func beginStream(_ promise: EventLoopPromise<Void>?) {
     if counted == .forSource {
       table.release(from: source)
       counted = .inAllAlone
@@ -129,6 +154,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   private func end() {
     deadline?.cancel()
+    atClose?()
+    atClose = nil
     if counted == .forSource { table.release(from: source) }
     if counted != .no { table.leave() }
     counted = .no
@@ -143,7 +170,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
 extension HTTPRequest {
   fileprivate var isASCII: Bool {
-    (path ?? "").utf8.allSatisfy { $0 < 0x80 } && headerFields.allSatisfy { $0.value.utf8.allSatisfy { $0 < 0x80 } }
+    ([path ?? "", authority ?? ""] + headerFields.map(\.value)).allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } }
   }
 }
 

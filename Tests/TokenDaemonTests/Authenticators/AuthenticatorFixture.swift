@@ -33,6 +33,8 @@ final class AuthenticatorFixture: Sendable {
       Task { _ = try? await handler.answer(.events(follow: true)) { lines.add($0) } },
     ]
     recorded = lines
+    // Only later events are followed.
+    try await until("following") { names.contains("following") }
     _ = try await service.answer(.enroll(EnrollmentOptions(uri: url)), as: AccountResponse.self)
     try await until("connected") { names.contains("connected") }
   }

@@ -33,9 +33,9 @@ struct EventRoutes: Sendable {
     let channel = context.channel
     let body = ResponseBody { [hub] writer in
       let subscription = hub.listen(clientID, isStream: true, after: cursor)
-      // When the client disconnects, finishing the frames ends the loop below.
-      try await channel.triggerUserOutboundEvent(ConnectionGuard.Event.atClose { subscription.cancel() })
       defer { subscription.cancel() }
+      // When the client disconnects, finishing the frames ends the loop below. Fails if it has disconnected already.
+      try await channel.triggerUserOutboundEvent(ConnectionGuard.Event.atClose { subscription.cancel() })
       // Send a first line immediately, so that the device detects the connection.
       try await writer.write(EventFrame.heartbeat)
       for event in subscription.missed.events {

@@ -34,8 +34,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private var counted = Counted.no
   private var isStreaming = false
   private var isRefused = false
-  /// Whether a request waits for the end of its response.
-  private var isAnswering = false
+  /// The number of requests that wait for the end of their responses.
+  private var unanswered = 0
   private var atClose: (@Sendable () -> Void)?
   private var deadline: Scheduled<Void>?
 
@@ -77,7 +77,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     if case .head(let request) = unwrapInboundIn(data) {
       if !isStreaming { expectEnd(within: requestTime, context) }
       guard request.isASCII else { return refuse(context) }
-      isAnswering = true
+      unanswered += 1
     }
     context.fireChannelRead(data)
   }
@@ -85,7 +85,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private func refuse(_ context: ChannelHandlerContext) {
     isRefused = true
     // The client would take this for the response to the request before.
-    guard !isAnswering else { return context.close(promise: nil) }
+    guard unanswered == 0 else { return context.close(promise: nil) }
     let text = ByteBuffer(string: "the address and all header fields must be ASCII\n")
     let response = HTTPResponse(
       status: .badRequest,
@@ -104,7 +104,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   private func responseEnds(_ context: ChannelHandlerContext) {
-    (isAnswering, atClose) = (false, nil)
+    (unanswered, atClose) = (max(0, unanswered - 1), nil)
     if isStreaming {
       isStreaming = false
       // A connection beyond the limit may still send its response, and is closed then.

@@ -164,7 +164,7 @@ import Testing
   @Test("A validation replaces the registered capabilities; a validation without capabilities keeps them")
   func capabilitiesAreUpdated() throws {
     let device = try DeviceClient.enrolled(at: server, as: "alice")
-    let database = try DatabaseQueue(path: server.directory + "/token-server.db")
+    let database = try DatabaseQueue(path: server.directory + "/token-server.db", configuration: .patient)
     func stored() throws -> ApprovalCapabilities {
       let text = try database.read {
         try String.fetchOne($0, sql: "SELECT capabilities FROM device WHERE id = ?", arguments: [device.clientID])
@@ -195,7 +195,7 @@ import Testing
   @Test("An unreadable profile is not reported as removed")
   func unreadableProfileIsNotRemoved() throws {
     let device = try DeviceClient.enrolled(at: server, as: "alice")
-    let database = try DatabaseQueue(path: server.directory + "/token-server.db")
+    let database = try DatabaseQueue(path: server.directory + "/token-server.db", configuration: .patient)
     try database.write { try $0.execute(sql: "UPDATE profile SET created_at_ms = -1") }
     let validation = ValidationRequest(softwareVersion: "1.0.0", osVersion: "x", profiles: ["PROF01", "GONE00"])
     let found = try device.call("POST", "/device/v1/validations", body: validation).decoded(ValidationResponse.self)

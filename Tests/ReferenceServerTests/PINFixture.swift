@@ -59,7 +59,9 @@ struct PINFixture {
   }
 
   /// The server's database, opened while the server runs.
-  func database() throws -> DatabaseQueue { try DatabaseQueue(path: server.directory + "/token-server.db") }
+  func database() throws -> DatabaseQueue {
+    try DatabaseQueue(path: server.directory + "/token-server.db", configuration: .patient)
+  }
 }
 
 extension SecretBytes {
@@ -77,4 +79,13 @@ extension Curl.Reply {
 
   var slug: Problem.Slug? { (try? decoded(Problem.self))?.slug }
   var errorCode: Int? { json["error_code"] as? Int }
+}
+
+extension Configuration {
+  /// Waits for a write of the server.
+  static var patient: Configuration {
+    var configuration = Configuration()
+    configuration.busyMode = .timeout(20)
+    return configuration
+  }
 }

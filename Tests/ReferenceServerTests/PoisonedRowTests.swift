@@ -96,7 +96,7 @@ extension TemporaryStore {
     _ = try ask("victim", on: victim).expect(200)
     let port = server.port
     _ = server.stop(killing: true)
-    let database = try DatabaseQueue(path: server.directory + "/token-server.db")
+    let database = try DatabaseQueue(path: server.directory + "/token-server.db", configuration: .patient)
     try database.write {
       try $0.execute(sql: "UPDATE device SET name = 'victim' WHERE id = ?", arguments: [victim.clientID])
     }
@@ -116,7 +116,7 @@ extension TemporaryStore {
       _ = try run(BuiltProgram.path("token-server"), command + ["--directory", server.directory])
     }
     #expect(again.stop() == 0)
-    let aside = try DatabaseQueue(path: server.directory + "/token-server.db").read {
+    let aside = try DatabaseQueue(path: server.directory + "/token-server.db", configuration: .patient).read {
       try String.fetchAll($0, sql: "SELECT DISTINCT table_name FROM set_aside ORDER BY table_name")
     }
     #expect(aside == ["callback", "mobile_auth_transaction", "outbox"])

@@ -39,7 +39,7 @@ export function follow(take, connected) {
   let feed = null;
   function open() {
     feed?.close();
-    if (document.hidden) return;
+    if (document.hidden) return connected(false);
     const own = feed = new EventSource(`/feed?key=${encodeURIComponent(key())}`);
     own.onopen = () => connected(true);
     own.onerror = () => {

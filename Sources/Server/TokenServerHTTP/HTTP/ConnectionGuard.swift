@@ -34,6 +34,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private var counted = Counted.no
   private var isStreaming = false
   private var isRefused = false
+  /// Whether the client has closed its sending side.
+  private var isInputClosed = false
   /// The number of requests that wait for the end of their responses.
   private var unanswered = 0
   private var atClose: (@Sendable () -> Void)?
@@ -119,7 +121,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
       // The client can have disconnected meanwhile.
       if context.channel.isActive { atClose = action } else { action() }
       promise?.succeed()
-    case Event.beginsStream: beginStream(promise)
+    case Event.beginsStream:
+      beginStream(promise)
+      if isInputClosed { context.close(promise: nil) }
     default: context.triggerUserOutboundEvent(event, promise: promise)
     }
   }
@@ -136,7 +140,10 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     // A client that has closed its sending side is treated as disconnected.
-    if case ChannelEvent.inputClosed = event, isStreaming { context.close(promise: nil) }
+    if case ChannelEvent.inputClosed = event {
+      isInputClosed = true
+      if isStreaming { context.close(promise: nil) }
+    }
     context.fireUserInboundEventTriggered(event)
   }
 

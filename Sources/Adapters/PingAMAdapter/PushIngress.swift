@@ -120,16 +120,14 @@ package final class PushIngress: Sendable {
     let kept = StoredMessage(
       envelope, message, for: record.id, receivedAtMilliseconds: environment.wallClockMilliseconds)
     guard case .allowed = stored.take(record.id, at: environment.now) else { throw .tooMany(record.id) }
+    // What is not stored, because it is known or the storage fails, must not use up what others need.
+    var isStored = false
+    defer { if !isStored { stored.giveBack(record.id) } }
     let isLearnt: Bool
     do { isLearnt = try learn(from: message, record, mechanism) } catch { throw .notStored(error) }
     guard isLearnt else { return try take(bytes) }
-    do {
-      guard try messageStore.store(kept.delivered) else {
-        // A message that is published again must not use up what others need.
-        stored.giveBack(record.id)
-        return .known(record.id)
-      }
-    } catch { throw .notStored(error) }
+    do { isStored = try messageStore.store(kept.delivered) } catch { throw .notStored(error) }
+    guard isStored else { return .known(record.id) }
     notify(what: message, of: record.id, mechanism)
     return .stored(record.id)
   }

@@ -29,7 +29,7 @@ import Testing
 
   /// Fails if a slow connection makes a short press an approval, or "not me" an approval.
   @Test(
-    "A press that its user held for another time is no gesture",
+    "A press that its user held for a different time is no gesture",
     arguments: [
       (held: 500, measured: 701), (901, 700), (799, 800), (790, 990), (5_999, 6_000), (6_100, 5_900), (-201, 0),
     ])

@@ -21,15 +21,7 @@ extension EndToEnd {
           try await token.answer(transaction, with: number.isMultiple(of: 10) ? .double : .hold)
           _ = try await fixture.settled(transaction)
         }
-        try await fixture.expectApproval(typing: "13589")
-        try await fixture.changePIN(from: "13589", to: "46802")
-        try await fixture.server.stop()
-        try await token.log.line(with: "not connected to")
-        try await fixture.server.start()
-        // Renaming makes the service read its accounts again.
-        try await token.command("rename", "alice", "alicia").succeeded()
-        try await token.stop()
-        try await token.startConnected()
+        try await fixture.usePINThroughOutageAndRestart()
         try await token.network.kill9()
         let mark = try token.log.mark
         try await token.startNetwork()

@@ -92,6 +92,16 @@ final class HandlerFixture: Sendable {
     _ = try? await running.value
   }
 
+  /// Runs the handler with the request 1: `body` answers it, from its first challenge until nothing is pending.
+  func handlesRequest(_ body: () async throws -> Void) async throws {
+    try await withHandler {
+      announce(request(1))
+      await panel.until(challenges: 1)
+      try await body()
+      await panel.until(showing: .idle(pending: 0))
+    }
+  }
+
   func request(
     _ number: Int, of server: ScriptedServerClient? = nil, sentAt: Int64 = 1000, lives: Duration = .seconds(60)
   ) -> PendingMobileAuthRequest {

@@ -21,17 +21,8 @@ import Testing
     }
   }
 
-  private func handle(_ body: () async throws -> Void) async throws {
-    try await fixture.withHandler {
-      fixture.announce(fixture.request(1))
-      await fixture.panel.until(challenges: 1)
-      try await body()
-      await fixture.panel.until(showing: .idle(pending: 0))
-    }
-  }
-
   @Test("After the digits, a hold approves") func confirmation() async throws {
-    try await handle {
+    try await fixture.handlesRequest {
       #expect(fixture.panel.shown.last == .numberWanted)
       fixture.panel.perform(.typed("1250"))
       await fixture.panel.until(challenges: 2)
@@ -49,7 +40,7 @@ import Testing
   @Test(
     "Without the right digits nothing approves", arguments: [accept, .typed("125"), .typed("12500"), .typed("1251")])
   func withoutTheDigits(event: PanelEvent) async throws {
-    try await handle {
+    try await fixture.handlesRequest {
       fixture.panel.perform(event)
       fixture.panel.perform(accept)
       fixture.panel.perform(.enteredNothing)
@@ -65,7 +56,7 @@ import Testing
   /// attempt, or are sent.
   @Test("Wrong digits take no PIN attempt, and the PIN follows the right ones") func pinAfterwards() async throws {
     fixture.server.set(challenge: .pin(pin))
-    try await handle {
+    try await fixture.handlesRequest {
       fixture.panel.perform(.typed("13579"))
       await fixture.panel.until(challenges: 2)
       #expect(fixture.server.pins.isEmpty && fixture.server.delivered.isEmpty)
@@ -83,7 +74,7 @@ import Testing
   @Test("After a wrong PIN, the digits are asked for again") func wrongPIN() async throws {
     fixture.server.set(challenge: .pin(pin))
     fixture.server.fail("deliver", .pinIncorrect(FailureCounts(max: 3, previous: 2)))
-    try await handle {
+    try await fixture.handlesRequest {
       for (number, digits) in ["1250", "24680", "1250", "13579"].enumerated() {
         await fixture.panel.until(challenges: number + 1)
         fixture.panel.perform(.typed(digits))
@@ -95,7 +86,7 @@ import Testing
 
   @Test("The code of an authenticator follows the digits, also the PIN instead") func customAfterwards() async throws {
     fixture.server.set(challenge: .custom(CustomChallenge(authenticator: "number", fallback: pin)))
-    try await handle {
+    try await fixture.handlesRequest {
       fixture.panel.perform(.typed("1250"))
       await fixture.panel.until(challenges: 2)
       fixture.panel.perform(.enteredNothing)
@@ -109,7 +100,7 @@ import Testing
 
   @Test("A request that can only be denied wants no digits") func impossible() async throws {
     fixture.server.set(challenge: .impossible(because: "no keypad"))
-    try await handle { fixture.panel.perform(deny) }
+    try await fixture.handlesRequest { fixture.panel.perform(deny) }
     #expect(fixture.panel.prompts == [.denial] && fixture.server.delivered.map(\.decision) == [.deny(.declined)])
   }
 

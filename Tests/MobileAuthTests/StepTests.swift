@@ -25,15 +25,6 @@ import Testing
     #expect(steps == wanted, sourceLocation: sourceLocation)
   }
 
-  private func handle(_ body: () async throws -> Void) async throws {
-    try await fixture.withHandler {
-      fixture.announce(fixture.request(1))
-      await fixture.panel.until(challenges: 1)
-      try await body()
-      await fixture.panel.until(showing: .idle(pending: 0))
-    }
-  }
-
   private func challenge(_ kind: ChallengeSummary.Kind, after failure: AuthenticationStep.Failure? = nil) -> Event {
     switch kind {
     case .pin: .challenged(.request, ChallengeSummary(.pin, counts: pin.counts), after: failure)
@@ -47,12 +38,12 @@ import Testing
     "A confirmation is asked for, and handled",
     arguments: [(accept, Decision.accept), (deny, .deny(.declined)), (notMe, .deny(.notMe))])
   func confirmation(gesture: PanelEvent, decision: Decision) async throws {
-    try await handle { fixture.panel.perform(gesture) }
+    try await fixture.handlesRequest { fixture.panel.perform(gesture) }
     expect([(challenge(.confirmation), nil), (.requestHandled(decision, nil), nil)])
   }
 
   @Test("A request that the user cancels has failed with 9006") func canceled() async throws {
-    try await handle { fixture.panel.perform(.gesture(Gesture(.cancelKeys, held: .zero))) }
+    try await fixture.handlesRequest { fixture.panel.perform(.gesture(Gesture(.cancelKeys, held: .zero))) }
     expect([
       (challenge(.confirmation), nil), (.requestFailed(.init(number: 9006, reason: "canceled at the panel")), nil),
     ])
@@ -62,7 +53,7 @@ import Testing
     fixture.server.set(challenge: .pin(pin))
     let error = TokenServerError.pinIncorrect(FailureCounts(max: 3, previous: 1))
     fixture.server.fail("deliver", error)
-    try await handle {
+    try await fixture.handlesRequest {
       fixture.panel.perform(.typed("24680"))
       await fixture.panel.until(challenges: 2)
       fixture.panel.perform(.typed("13579"))
@@ -80,7 +71,7 @@ import Testing
       AuthenticatorFailure(number: 9027, reason: "custom failed", info: info, isRevoked: false))
     fixture.server.fail("deliver", error)
     fixture.server.set(info: AuthenticatorInfo(status: 2000, data: "welcome"))
-    try await handle {
+    try await fixture.handlesRequest {
       fixture.panel.perform(.typed("1"))
       await fixture.panel.until(challenges: 2)
       fixture.panel.perform(.typed("0042"))
@@ -99,7 +90,7 @@ import Testing
     let error = TokenServerError.authenticatorFailed(
       AuthenticatorFailure(number: 9027, reason: "custom failed", info: info, isRevoked: true))
     fixture.server.fail("deliver", error)
-    try await handle {
+    try await fixture.handlesRequest {
       fixture.server.set(challenge: .pin(pin))
       fixture.panel.perform(.typed("1"))
       await fixture.panel.until(challenges: 2)
@@ -123,7 +114,7 @@ import Testing
         number: 9027, reason: "custom failed", info: AuthenticatorInfo(status: 5000, data: "stolen"), isRevoked: true,
         endsRequest: true))
     fixture.server.fail("deliver", error)
-    try await handle { fixture.panel.perform(.typed("1")) }
+    try await fixture.handlesRequest { fixture.panel.perform(.typed("1")) }
     expect([
       (.challenged(.request, ChallengeSummary(.custom), after: nil), "number"), (.requestFailed(.init(error)), nil),
     ])
@@ -136,7 +127,7 @@ import Testing
     let error = TokenServerError.authenticatorFailed(
       AuthenticatorFailure(number: 9027, reason: "custom failed", isRevoked: false))
     fixture.server.fail("deliver", error)
-    try await handle {
+    try await fixture.handlesRequest {
       fixture.panel.perform(.typed("1"))
       await fixture.panel.until(challenges: 2)
       fixture.panel.perform(.enteredNothing)
@@ -151,7 +142,7 @@ import Testing
 
   @Test("A request that can only be denied says so") func denialOnly() async throws {
     fixture.server.set(challenge: .impossible(because: "no finger"))
-    try await handle { fixture.panel.perform(deny) }
+    try await fixture.handlesRequest { fixture.panel.perform(deny) }
     expect([(challenge(.denialOnly), nil), (.requestHandled(.deny(.declined), nil), nil)])
   }
 
@@ -166,7 +157,7 @@ import Testing
 
   @Test("The loss of the account is reported before the accounts are read again") func loss() async throws {
     fixture.server.fail("deliver", .userDeregistered)
-    try await handle { fixture.panel.perform(accept) }
+    try await fixture.handlesRequest { fixture.panel.perform(accept) }
     expect([
       (challenge(.confirmation), nil), (.requestFailed(.init(.userDeregistered)), nil),
       (.mustEnroll(.init(.userDeregistered)), nil),

@@ -126,6 +126,20 @@ final class FakeServer: Sendable {
       http: http, in: environment, capabilities: capabilities, drivers: drivers, unlocked: unlocked)
   }
 
+  /// Runs a handler with one request until `body` returns.
+  func withHandler(_ adapter: ReferenceServerClient, _ body: (ScriptedPanel) async throws -> Void) async throws {
+    let panel = ScriptedPanel()
+    let inbox = Inbox(in: environment)
+    let handler = Handler(
+      servers: [adapter], inbox: inbox, panelTasks: PanelTaskQueue(changes: inbox.changes), panel: panel,
+      stateStore: MemoryStateStore(), mustEnroll: false, in: environment)
+    inbox.connectivity.set(.connected, to: adapter.id)
+    inbox.replace(requestsOf: adapter.id, with: [pending])
+    let running = Task { try await handler.run() }
+    defer { running.cancel() }
+    try await body(panel)
+  }
+
   static let transaction = "00000000-0000-4000-8000-000000000001"
 
   func request() -> ApprovalRequest {

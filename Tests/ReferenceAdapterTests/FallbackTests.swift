@@ -51,20 +51,6 @@ import Testing
     return request
   }
 
-  private func withHandler(_ adapter: ReferenceServerClient, _ body: (ScriptedPanel) async throws -> Void) async throws
-  {
-    let panel = ScriptedPanel()
-    let inbox = Inbox(in: server.environment)
-    let handler = Handler(
-      servers: [adapter], inbox: inbox, panelTasks: PanelTaskQueue(changes: inbox.changes), panel: panel,
-      stateStore: MemoryStateStore(), mustEnroll: false, in: server.environment)
-    inbox.connectivity.set(.connected, to: adapter.id)
-    inbox.replace(requestsOf: adapter.id, with: [server.pending])
-    let running = Task { try await handler.run() }
-    defer { running.cancel() }
-    try await body(panel)
-  }
-
   private func confirm(_ state: RequestState) {
     server.on(Self.answers) { _ in
       HTTPResponse(status: 200, body: JSON.encode(RequestStatus(state: state, receipt: "R")))
@@ -87,7 +73,7 @@ import Testing
     #expect(opened.contents.challenge == .pin(PINChallenge(length: 5, counts: FailureCounts(max: 3, previous: 1))))
     #expect(opened.contents.type == "login, with the PIN instead of \(method.rawValue)")
     confirm(.authenticated)
-    try await withHandler(adapter) { panel in
+    try await server.withHandler(adapter) { panel in
       await panel.until(challenges: 1)
       #expect(panel.prompts == [.digits(count: 5)])
       #expect(!panel.shown.contains { if case .pinWrong = $0 { true } else { false } })
@@ -111,7 +97,7 @@ import Testing
     let adapter = try adapter()
     try server.serve(JSON.encode(request(method)))
     confirm(.rejected)
-    try await withHandler(adapter) { panel in
+    try await server.withHandler(adapter) { panel in
       await panel.until(challenges: 1)
       panel.perform(.gesture(Gesture(.doublePress, held: .milliseconds(100))))
       await panel.until(showing: .idle(pending: 0))
@@ -133,7 +119,7 @@ import Testing
         ? HTTPResponse(status: 422, body: body)
         : HTTPResponse(status: 200, body: JSON.encode(RequestStatus(state: .authenticated, receipt: "R")))
     }
-    try await withHandler(adapter) { panel in
+    try await server.withHandler(adapter) { panel in
       await panel.until(challenges: 1)
       try server.serve(JSON.encode(request(.pushWithFingerprint, attempt: 2, nonce: 8, failures: 2)))
       panel.perform(.typed("00000"))
@@ -167,7 +153,7 @@ import Testing
       #expect(opened.contents.type == "login, can only be denied: \(obstacle)")
     }
     confirm(.rejected)
-    try await withHandler(adapter) { panel in
+    try await server.withHandler(adapter) { panel in
       await panel.until(challenges: 1)
       #expect(panel.prompts == [.denial])
       panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))

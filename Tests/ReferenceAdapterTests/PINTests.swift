@@ -60,21 +60,6 @@ import Testing
     return problem
   }()
 
-  /// Runs a handler with one request until `body` returns.
-  private func withHandler(_ adapter: ReferenceServerClient, _ body: (ScriptedPanel) async throws -> Void) async throws
-  {
-    let panel = ScriptedPanel()
-    let inbox = Inbox(in: server.environment)
-    let handler = Handler(
-      servers: [adapter], inbox: inbox, panelTasks: PanelTaskQueue(changes: inbox.changes), panel: panel,
-      stateStore: MemoryStateStore(), mustEnroll: false, in: server.environment)
-    inbox.connectivity.set(.connected, to: adapter.id)
-    inbox.replace(requestsOf: adapter.id, with: [server.pending])
-    let running = Task { try await handler.run() }
-    try await body(panel)
-    running.cancel()
-  }
-
   @Test("An answer is proved by whatever was typed", arguments: [("13579", true), ("13578", false)])
   func anAnswerIsProvedByWhateverWasTyped(typed: String, isRight: Bool) async throws {
     let adapter = try enrolled()
@@ -82,7 +67,7 @@ import Testing
     server.on("/requests/\(FakeServer.transaction)/answers") { _ in
       HTTPResponse(status: 200, body: JSON.encode(RequestStatus(state: .authenticated, receipt: "R")))
     }
-    try await withHandler(adapter) { panel in
+    try await server.withHandler(adapter) { panel in
       await panel.until(challenges: 1)
       #expect(panel.prompts == [.digits(count: 5)])
       panel.perform(.typed(typed))
@@ -113,7 +98,7 @@ import Testing
         ? HTTPResponse(status: 422, body: JSON.encode(Self.wrong))
         : HTTPResponse(status: 200, body: JSON.encode(RequestStatus(state: .rejected, receipt: "R")))
     }
-    try await withHandler(adapter) { panel in
+    try await server.withHandler(adapter) { panel in
       await panel.until(challenges: 1)
       panel.perform(.typed("00000"))
       await panel.until(challenges: 2)

@@ -64,23 +64,17 @@ import Testing
     server.on("/requests/\(FakeServer.transaction)/answers") { _ in
       HTTPResponse(status: 200, body: JSON.encode(RequestStatus(state: state, receipt: "R")))
     }
-    let (panel, inbox) = (ScriptedPanel(), Inbox(in: server.environment))
-    let handler = Handler(
-      servers: [adapter], inbox: inbox, panelTasks: PanelTaskQueue(changes: inbox.changes), panel: panel,
-      stateStore: MemoryStateStore(), mustEnroll: false, in: server.environment)
-    inbox.connectivity.set(.connected, to: adapter.id)
-    inbox.replace(requestsOf: adapter.id, with: [server.pending])
-    let running = Task { try await handler.run() }
-    defer { running.cancel() }
-    await panel.until(challenges: 1)
-    if isApproval {
-      panel.perform(.typed("1250"))
-      await panel.until(challenges: 2)
-      panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
-    } else {
-      panel.perform(.gesture(Gesture(.doublePress, held: .zero)))
+    try await server.withHandler(adapter) { panel in
+      await panel.until(challenges: 1)
+      if isApproval {
+        panel.perform(.typed("1250"))
+        await panel.until(challenges: 2)
+        panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
+      } else {
+        panel.perform(.gesture(Gesture(.doublePress, held: .zero)))
+      }
+      await panel.until(showing: .idle(pending: 0))
     }
-    await panel.until(showing: .idle(pending: 0))
     let sent = try #require(http.requests.last { $0.url.hasSuffix("/answers") })
     let message = try #require(bytes(base64: JSON.decode(SealedAnswer.self, from: sent.body).answer))
     let answer = try JSON.decode(ApprovalAnswer.self, from: server.server.open(message, from: server.token.certificate))

@@ -31,8 +31,8 @@ package enum ControlRequest: Equatable, Sendable {
   /// Presses a button of a simulated board and keeps it down. The first answer says that it is down. The press ends
   /// with `releaseButton`; without it, when the client disconnects, as a press that is no gesture.
   case pressButton(SimulatedButtonName)
-  /// Releases the button that is down. A press that its user held for another time than the token measures is canceled:
-  /// one of the two came late.
+  /// Releases the button that is down. A press that its user held for a different time than the token measures is
+  /// canceled: one of the two came late.
   case releaseButton(heldMilliseconds: Int64)
   /// Streams what is on the panel.
   case watch

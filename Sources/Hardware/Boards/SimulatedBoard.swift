@@ -77,8 +77,8 @@ package final class SimulatedButton: Button {
   /// How much longer or shorter than its user's a press may be.
   private static let delay = Duration.milliseconds(200)
 
-  /// Ends the press that is down, as one that is no gesture if its user held the button for another time: its beginning
-  /// or its release was late.
+  /// Ends the press that is down, as one that is no gesture if its user held the button for a different time: its
+  /// beginning or its release was late.
   /// - Parameters:
   ///   - held: how long the user held the button, by another clock. At most 200 ms more or less than here.
   ///   - limits: after how long a press is another gesture. Both times are on the same side of each.

@@ -10,15 +10,13 @@ import Vault
 
 extension Serve: OneShotCommand {
   package func perform() async throws {
-    try await reporting { try await serve(config: config, state: state, board: board, network: .ofThisProcess) }
+    try await reporting { try await serve(options, network: .ofThisProcess) }
   }
 }
 
 extension Device: OneShotCommand {
   package func perform() async throws {
-    try await reporting {
-      try await serve(config: config, state: state, board: board, network: .through(Relay(path: relay)))
-    }
+    try await reporting { try await serve(options, network: .through(Relay(path: relay))) }
   }
 }
 
@@ -33,15 +31,13 @@ extension Network: OneShotCommand {
   }
 }
 
-private func serve(
-  config: String?, state: StateOption, board: String?, network: NetworkAccess
-) async throws {
+private func serve(_ options: ServiceOptions, network: NetworkAccess) async throws {
   // Must run before the first secret is in memory.
   protectMemory()
-  let configuration = try config.map(Configuration.read) ?? Configuration()
-  var state = state
+  let configuration = try options.config.map(Configuration.read) ?? Configuration()
+  var state = options.state
   state.chosen = state.chosen ?? configuration.state
-  let profile = try BoardCatalog.profile(board ?? configuration.board ?? "simulated")
+  let profile = try BoardCatalog.profile(options.board ?? configuration.board ?? "simulated")
   let reset = FactoryReset(directory: state.directory)
   let isResetting = try reset.hasBegun
   if isResetting {

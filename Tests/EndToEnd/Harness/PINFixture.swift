@@ -76,6 +76,19 @@ extension EndToEndFixture {
     try await change.outcome().succeeded()
   }
 
+  /// An approval with the PIN, a PIN change, an outage of the server, a reload of the accounts, and a restart.
+  func usePINThroughOutageAndRestart() async throws {
+    try await expectApproval(typing: "13589")
+    try await changePIN(from: "13589", to: "46802")
+    try await server.stop()
+    try await token.log.line(with: "not connected to")
+    try await server.start()
+    // Renaming makes the service read its accounts again.
+    try await token.command("rename", "alice", "alicia").succeeded()
+    try await token.stop()
+    try await token.startConnected()
+  }
+
   /// Copies the token's storage. The token is stopped meanwhile.
   func saveImage(_ name: String) async throws -> String {
     try await token.stop()

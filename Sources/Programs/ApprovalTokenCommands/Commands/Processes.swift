@@ -12,13 +12,7 @@ package struct Device: DaemonCommand {
   @Option(help: "Socket of the network process.")
   package var relay = "/run/approval-token-network/relay.sock"
 
-  @Option(help: "Configuration file (TOML).", completion: .file(extensions: ["toml"]))
-  package var config: String?
-
-  @OptionGroup package var state: StateOption
-
-  @Option(help: "Board: a name from `approval-token board list`, or a profile file. Default: simulated.")
-  package var board: String?
+  @OptionGroup package var options: ServiceOptions
 
   package init() {}
 }

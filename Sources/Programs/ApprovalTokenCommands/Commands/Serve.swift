@@ -7,6 +7,13 @@ package struct Serve: DaemonCommand {
     discussion:
       "Prints \"ready\" on standard output when it accepts commands, and one line per event on standard error.")
 
+  @OptionGroup package var options: ServiceOptions
+
+  package init() {}
+}
+
+/// What a service is started with, in one process or in two.
+package struct ServiceOptions: ParsableArguments {
   @Option(help: "Configuration file (TOML).", completion: .file(extensions: ["toml"]))
   package var config: String?
 

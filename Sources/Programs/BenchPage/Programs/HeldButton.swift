@@ -127,7 +127,8 @@ struct PressTiming: Sendable {
     return left > .zero ? left : nil
   }
 
-  /// Whether the press was not notably longer than the user's. Tokens of earlier releases do not compare the two.
+  /// Whether the press is at most 200 ms longer than the user's. A release that is late here need not be sent: the
+  /// token compares the two times, too.
   func isGenuine(release duration: Duration, now: Instant) -> Bool {
     timeLeft(now: now) != nil && now - began <= duration + .milliseconds(200)
   }

@@ -45,7 +45,7 @@ extension ControlRequestHandler {
       heldFor: .milliseconds(milliseconds), limits: [timing.acceptHold, timing.reportHold])
     return switch ending {
     case .released: nil
-    case .canceled: "the user held the button for another time than the token has measured"
+    case .canceled: "the user held the button for a different time than the token has measured"
     case nil: "no button is down"
     }
   }

@@ -78,30 +78,29 @@ struct RunningBoard: Sendable {
 
   var led: LEDStatus { get async { await showing.led } }
 
-  private var showing: (led: LEDStatus, row: IndicationRow, advice: String) {
+  private var showing: (led: LEDStatus, indication: Indication) {
     get async {
       let (indication, entries) = await panel.showingAfterEntries
       let row = indication.row
       let led = LEDStatus(
         meaning: row.meaning, color: row.color.rawValue, isLit: indicator.color != nil, count: indication.count,
         entries: entries)
-      let timing = profile.timing
-      let advice = indication.advice(hold: timing.acceptHold.inSeconds, veryLongHold: timing.reportHold.inSeconds)
-      return (led, row, advice)
+      return (led, indication)
     }
   }
 
   /// The state of a simulated board at a change of its LED or buzzer.
   func state(at output: SimulatedIndicator.Output) async -> BoardState {
-    var (led, row, advice) = await showing
+    var (led, indication) = await showing
+    let timing = profile.timing
     led.isLit = output.color != nil
     if let color = output.color { led.color = color.rawValue }
     return BoardState(
-      led: led, atMilliseconds: output.atMilliseconds, pattern: row.patternInWords, advice: advice,
+      led: led, atMilliseconds: output.atMilliseconds, pattern: indication.row.patternInWords,
+      advice: indication.advice(hold: timing.acceptHold.inSeconds, veryLongHold: timing.reportHold.inSeconds),
       isSounding: output.isSounding, isChipConnected: output.isConnected,
       isKeypadConnected: profile.hasKeypad ? keypad.isConnected : nil,
-      acceptHoldMilliseconds: profile.timing.acceptHold.milliseconds,
-      reportHoldMilliseconds: profile.timing.reportHold.milliseconds)
+      acceptHoldMilliseconds: timing.acceptHold.milliseconds, reportHoldMilliseconds: timing.reportHold.milliseconds)
   }
 }
 

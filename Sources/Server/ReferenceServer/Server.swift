@@ -25,7 +25,7 @@ struct Server {
 
   /// - Parameter ready: called once, with the issuer, when connections are accepted.
   func run(ready: @escaping @Sendable (String) -> Void) async throws {
-    let store = try Store(path: directory.databaseFile)
+    let store = try directory.openStore(configuration.database)
     let hasher = KeyedHasher(try directory.pepper())
     let clock = ServerClock.system
     let hub = EventHub()

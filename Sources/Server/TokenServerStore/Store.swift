@@ -10,6 +10,12 @@ package struct Store: Sendable {
   /// Opens the embedded database, one SQLite file, and creates or updates its tables.
   package init(path: String) throws { self.init(try SQLiteDatabase(path: path)) }
 
+  /// Connects to a PostgreSQL database, and creates or updates its tables. Other servers may use it too.
+  /// - Parameter connections: the maximum number of concurrent transactions.
+  package init(_ address: PostgreSQLAddress, connections: Int) throws {
+    self.init(try PostgreSQLDatabase(address, connections: connections))
+  }
+
   package func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
     try await database.read { try body(Database($0)) }
   }

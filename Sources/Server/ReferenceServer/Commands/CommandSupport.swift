@@ -27,11 +27,8 @@ struct CommonOptions: ParsableArguments {
   func open() throws -> AdminSession {
     let directory = serverDirectory
     let hasher = KeyedHasher(try directory.pepper())
-    guard FileManager.default.fileExists(atPath: directory.databaseFile) else {
-      throw CommandError("there is no database in \(directory.path)")
-    }
     return AdminSession(
-      store: try Store(path: directory.databaseFile), hasher: hasher, directory: directory)
+      store: try directory.openStore(directory.configuration().database), hasher: hasher, directory: directory)
   }
 }
 

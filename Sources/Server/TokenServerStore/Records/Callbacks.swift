@@ -45,8 +45,8 @@ extension Database {
     )
     return try rows(
       """
-      SELECT * FROM callback WHERE due_at_ms <= ? AND host NOT IN (SELECT value FROM json_each(?))
-        AND portal NOT IN (SELECT value FROM json_each(?))
+      SELECT * FROM callback WHERE due_at_ms <= ? AND host NOT IN (\(dialect.textsOfList))
+        AND portal NOT IN (\(dialect.textsOfList))
       ORDER BY due_at_ms LIMIT ?
       """, [now, hosts, portals, limit]
     ).map { row throws(CorruptRowError) in try CallbackJob(row) }
@@ -60,7 +60,7 @@ extension Database {
 
   package func nextCallback(after now: Timestamp) throws -> Timestamp? {
     try row(
-      "SELECT CAST(MIN(due_at_ms) AS INTEGER) AS next FROM callback WHERE due_at_ms > ? AND due_at_ms <= ?",
+      "SELECT CAST(MIN(due_at_ms) AS BIGINT) AS next FROM callback WHERE due_at_ms > ? AND due_at_ms <= ?",
       [now, JSON.largestNumber]
     ).flatMap { try? $0.optionalTime("next") }
   }

@@ -15,7 +15,7 @@ extension Database {
   /// Returns and deletes the stored notifications. Callbacks are found in their own table.
   package func collectOutbox(now: Timestamp) throws -> Effects {
     var effects = Effects(callbacksDue: true)
-    let posted = try rows("SELECT rowid AS row_number, client_id, event FROM outbox ORDER BY id")
+    let posted = try rows("SELECT rowid AS row_number, client_id, event FROM outbox ORDER BY rowid")
     effects.notices = try readable(posted, of: "outbox", now: now, into: &effects) { row in
       Effects.Notice(
         clientID: try row.clientID("client_id"), event: try JSON.decode(DeviceEvent.self, from: row.bytes("event")))

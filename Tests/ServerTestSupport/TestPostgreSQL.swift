@@ -21,7 +21,7 @@ package final class TestPostgreSQL: Sendable {
   package static func newDatabase(copying template: String? = nil) throws -> String {
     let cluster = try shared.get()
     let name = "test\(cluster.databases.add(1, ordering: .relaxed).newValue)"
-    let original = template.flatMap { $0.split(separator: "/").last?.split(separator: "?").first.map(String.init) }
+    let original = template.flatMap { $0.split(separator: "?").first?.split(separator: "/").last.map(String.init) }
     try cluster.query("CREATE DATABASE \(name) TEMPLATE \(original ?? "template0")")
     return cluster.url(of: name)
   }

@@ -197,7 +197,7 @@ extension TokenServerStore.Database {
     var effects = Effects()
     effects.notify(ClientID("C1"), DeviceEvent(.deviceRevoked))
     let posted = effects
-    try await temporary.store.write { try $0.post(posted) }
+    try await temporary.store.write { try $0.post(posted, now: Timestamp(0)) }
     let collected = try await temporary.store.write {
       [try $0.collectOutbox(now: Timestamp(0)), try $0.collectOutbox(now: Timestamp(0))]
     }

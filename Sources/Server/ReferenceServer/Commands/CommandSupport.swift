@@ -53,8 +53,8 @@ struct AdminSession {
 
   /// Makes a change and wakes the running server, which notifies the devices.
   func change(_ body: @escaping @Sendable (Database) throws -> Effects) async throws {
-    try await store.write { try $0.post(body($0)) }
-    WakePipe(path: directory.wakePipeFile).ring()
+    try await store.write { try $0.post(body($0), now: ServerClock.system.now()) }
+    if store.sharedBy != nil { await store.notifyServers() } else { WakePipe(path: directory.wakePipeFile).ring() }
   }
 }
 

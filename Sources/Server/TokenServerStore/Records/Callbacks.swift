@@ -48,8 +48,21 @@ extension Database {
       SELECT * FROM callback WHERE due_at_ms <= ? AND host NOT IN (\(dialect.textsOfList))
         AND portal NOT IN (\(dialect.textsOfList))
       ORDER BY due_at_ms LIMIT ?
+      \(dialect.skippingLocked)
       """, [now, hosts, portals, limit]
     ).map { row throws(CorruptRowError) in try CallbackJob(row) }
+  }
+
+  /// As `callbacks`, for one of several servers: the callbacks are due again at `until`, in case that this server ends
+  /// before it has delivered them.
+  package func claimCallbacks(
+    dueBy now: Timestamp, until: Timestamp, without hosts: [String], portals: [String], limit: Int
+  ) throws -> [CallbackJob] {
+    let jobs = try callbacks(dueBy: now, without: hosts, portals: portals, limit: limit)
+    for job in jobs {
+      try run("UPDATE callback SET due_at_ms = ? WHERE transaction_id = ?", [until, job.transactionID])
+    }
+    return jobs
   }
 
   /// - Returns: false if the job was delivered or postponed since it was read.

@@ -5,7 +5,10 @@ package import TokenServerCore
 
 /// Notifications from commands in other processes to devices that are connected to the running server.
 extension Database {
-  package func post(_ effects: Effects) throws {
+  package func post(_ effects: Effects, now: Timestamp) throws {
+    guard dialect == .sqlite else {
+      return try post(effects.notices.map { SharedEvent($0, isMailed: false) }, from: "", now: now)
+    }
     for notice in effects.notices {
       try run(
         "INSERT INTO outbox (client_id, event) VALUES (?, ?)", [notice.clientID, JSON.encode(notice.event)])

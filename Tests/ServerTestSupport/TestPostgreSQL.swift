@@ -21,9 +21,28 @@ package final class TestPostgreSQL: Sendable {
   package static func newDatabase(copying template: String? = nil) throws -> String {
     let cluster = try shared.get()
     let name = "test\(cluster.databases.add(1, ordering: .relaxed).newValue)"
-    let original = template.flatMap { $0.split(separator: "?").first?.split(separator: "/").last.map(String.init) }
-    try cluster.query("CREATE DATABASE \(name) TEMPLATE \(original ?? "template0")")
-    return cluster.url(of: name)
+    let original = template.flatMap { Self.name(in: $0) }
+    // The connections of a program that was killed end a moment later.
+    let deadline = ContinuousClock.now + .seconds(10)
+    while true {
+      do {
+        try cluster.query("CREATE DATABASE \(name) TEMPLATE \(original ?? "template0")")
+        return cluster.url(of: name)
+      } catch {
+        guard ContinuousClock.now < deadline, "\(error)".contains("being accessed") else { throw error }
+        usleep(20_000)
+      }
+    }
+  }
+
+  /// Deletes a database, also if programs are connected to it.
+  package static func drop(_ url: String) {
+    guard let cluster = try? shared.get(), let name = name(in: url) else { return }
+    try? cluster.query("DROP DATABASE IF EXISTS \(name) WITH (FORCE)")
+  }
+
+  private static func name(in url: String) -> String? {
+    url.split(separator: "?").first?.split(separator: "/").last.map(String.init)
   }
 
   /// Runs SQL as the superuser.

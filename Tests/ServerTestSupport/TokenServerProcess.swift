@@ -9,32 +9,69 @@ package final class TokenServerProcess: Sendable {
   /// Trusts the server's certificate authority.
   package let curl: Curl
   private let program: RunningProgram
+  /// The other servers on the same database, and the balancer before all of them.
+  private let others: [(program: RunningProgram, directory: String)]
+  private let balancer: TestBalancer?
 
   /// - Parameters:
   ///   - configuration: the complete `config.toml`; nil for the file of `init`.
   ///   - directory: the directory of a stopped server, to start it again; nil for a copy of a newly initialized one.
   ///   - port: the port; 0 selects a free port.
   package init(configuration: String? = nil, directory: String? = nil, port: Int = 0) throws {
-    let executable = try BuiltProgram.path("token-server")
     self.directory = try directory ?? ServerDirectories.new()
     if let configuration {
       // The callbacks of tests go to this machine.
-      try (#"callback_private_addresses = ["127.0.0.0/8"]"# + "\n" + configuration)
+      let database = TestDeployment.database(of: self.directory).map { "\n[database]\nurl = \"\($0)\"\n" } ?? ""
+      try (#"callback_private_addresses = ["127.0.0.0/8"]"# + "\n" + configuration + database)
         .write(toFile: self.directory + "/config.toml", atomically: true, encoding: .utf8)
     }
-    let log = self.directory + "/log"
-    program = try RunningProgram(
-      executable, ["serve", "--directory", self.directory, "--port", String(port)], errors: log)
+    guard TestDeployment.serverCount == 1 else {
+      (url, others, balancer, program) = try Self.several(
+        TestDeployment.serverCount, in: self.directory, port: port == 0 ? freePort() : port)
+      curl = Curl(certificateAuthority: self.directory + "/ca.pem")
+      return
+    }
+    (others, balancer) = ([], nil)
+    (program, url) = try Self.serve(self.directory, port: port)
+    curl = Curl(certificateAuthority: self.directory + "/ca.pem")
+  }
+
+  /// - Returns: the process, and the issuer that it prints.
+  private static func serve(_ directory: String, port: Int) throws -> (RunningProgram, String) {
+    let log = directory + "/log"
+    let program = try RunningProgram(
+      BuiltProgram.path("token-server"), ["serve", "--directory", directory, "--port", String(port)], errors: log)
     guard let line = program.nextLine(), line.hasPrefix("listening on ") else {
       let complaint = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
       throw Curl.CurlError(description: "serve did not start: \(complaint)")
     }
-    url = String(line.dropFirst("listening on ".count))
-    curl = Curl(certificateAuthority: self.directory + "/ca.pem")
+    return (program, String(line.dropFirst("listening on ".count)))
+  }
+
+  private static func several(_ count: Int, in directory: String, port: Int) throws -> (
+    url: String, others: [(program: RunningProgram, directory: String)], balancer: TestBalancer, first: RunningProgram
+  ) {
+    let url = "https://127.0.0.1:\(port)"
+    let file = directory + "/config.toml"
+    let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
+    try (["issuer = \"\(url)\""] + lines.filter { !$0.hasPrefix("issuer = ") }).joined(separator: "\n")
+      .write(toFile: file, atomically: true, encoding: .utf8)
+    let ports = try (0..<count).map { _ in try freePort() }
+    let first = try serve(directory, port: ports[0]).0
+    let others = try ports.dropFirst().map { port in
+      let copy = try ServerDirectories.copy(of: directory, sharing: true)
+      return (program: try serve(copy, port: port).0, directory: copy)
+    }
+    return (url, others, try TestBalancer(port: port, servers: ports), first)
   }
 
   deinit {
     program.send(SIGKILL)
+    for other in others {
+      other.program.send(SIGKILL)
+      try? FileManager.default.removeItem(atPath: other.directory)
+    }
+    if let database = TestDeployment.database(of: directory) { TestPostgreSQL.drop(database) }
     try? FileManager.default.removeItem(atPath: directory)
   }
 
@@ -48,8 +85,10 @@ package final class TokenServerProcess: Sendable {
 
   /// - Returns: the exit status.
   package func stop(killing: Bool = false) -> Int32 {
-    program.send(killing ? SIGKILL : SIGTERM)
-    return program.waitForEnd()
+    let programs = [program] + others.map(\.program)
+    for program in programs { program.send(killing ? SIGKILL : SIGTERM) }
+    balancer?.stop()
+    return programs.map { $0.waitForEnd() }.max() ?? 0
   }
 
   /// Runs a command with `--json` while the server runs.

@@ -164,6 +164,7 @@ let tokenServerTargets: [Target] = [
     "PortalConformance",
     of: ["JSONSchema", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"],
     resources: [.copy("Fixtures/callback_sink.py")]),
+  tests("Scale", of: ["ApprovalTestKit", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"]),
   testSupport(
     "TestAMServer",
     over: [

@@ -6,9 +6,11 @@ import Synchronization
 /// Where the tokens servers of tests store their data, and how many use it: all tests of servers can run with each.
 package enum TestDeployment {
   /// `TOKEN_SERVER_DATABASE=postgresql`, instead of a SQLite file.
-  static let usesPostgreSQL = environment("TOKEN_SERVER_DATABASE") == "postgresql"
+  package static let usesPostgreSQL = environment("TOKEN_SERVER_DATABASE") == "postgresql"
   /// `TOKEN_SERVER_COUNT=N`: N servers behind HAProxy.
-  static let serverCount = environment("TOKEN_SERVER_COUNT").flatMap { Int($0) } ?? 1
+  package static let serverCount = environment("TOKEN_SERVER_COUNT").flatMap { Int($0) } ?? 1
+
+  package static var hasSeveralServers: Bool { serverCount > 1 }
 
   private static func environment(_ name: String) -> String? { ProcessInfo.processInfo.environment[name] }
 
@@ -25,9 +27,13 @@ package enum ServerDirectories {
   private static let kept = Mutex<[String]>([])
 
   /// The directory of one `token-server init` without a PIN, with the user alice.
-  private static let initialized = Result {
+  private static let initialized = Result { try initialize() }
+  private static let initializedOnPostgreSQL = Result {
+    try initialize(["--database", try TestPostgreSQL.newDatabase()])
+  }
+
+  private static func initialize(_ database: [String] = []) throws -> String {
     let made = path()
-    let database = TestDeployment.usesPostgreSQL ? ["--database", try TestPostgreSQL.newDatabase()] : []
     for command in [["init", "--no-pin"] + database, ["user", "add", "alice"]] {
       let output = try run(BuiltProgram.path("token-server"), command + ["--directory", made])
       guard output.status == 0 else { throw Curl.CurlError(description: "\(command): \(output.errors)") }
@@ -40,7 +46,10 @@ package enum ServerDirectories {
   static func path() -> String { NSTemporaryDirectory() + "token-server-\(UUID().uuidString)" }
 
   /// - Returns: a new server's directory, ready to serve. All of them have the same keys and pepper.
-  package static func new() throws -> String { try copy(of: initialized.get()) }
+  /// - Parameter onPostgreSQL: whether its database is one of `TestPostgreSQL`.
+  package static func new(onPostgreSQL: Bool = TestDeployment.usesPostgreSQL) throws -> String {
+    try copy(of: (onPostgreSQL ? initializedOnPostgreSQL : initialized).get())
+  }
 
   /// Removes the directory when this process exits.
   static func keep(_ directory: String) {

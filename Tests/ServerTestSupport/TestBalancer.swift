@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import Glibc
 
 /// Debian's HAProxy before several servers, which passes TLS through.
 final class TestBalancer: Sendable {
@@ -21,6 +22,11 @@ final class TestBalancer: Sendable {
     try (lines.joined(separator: "\n") + "\n")
       .write(toFile: directory + "/haproxy.cfg", atomically: true, encoding: .utf8)
     program = try RunningProgram("/usr/sbin/haproxy", ["-db", "-f", directory + "/haproxy.cfg"])
+    let deadline = ContinuousClock.now + .seconds(30)
+    while !accepts(port) {
+      guard ContinuousClock.now < deadline else { throw Curl.CurlError(description: "HAProxy did not start") }
+      usleep(5000)
+    }
   }
 
   func stop() { program.send(SIGKILL) }
@@ -28,6 +34,21 @@ final class TestBalancer: Sendable {
   deinit {
     stop()
     try? FileManager.default.removeItem(atPath: directory)
+  }
+}
+
+/// Whether a program on this machine accepts connections.
+private func accepts(_ port: Int) -> Bool {
+  let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  defer { close(descriptor) }
+  var address = sockaddr_in()
+  address.sin_family = sa_family_t(AF_INET)
+  address.sin_port = UInt16(clamping: port).bigEndian
+  address.sin_addr.s_addr = inet_addr("127.0.0.1")
+  return withUnsafePointer(to: &address) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+    }
   }
 }
 

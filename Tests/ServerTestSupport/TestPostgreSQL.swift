@@ -13,7 +13,8 @@ package final class TestPostgreSQL: Sendable {
   private static let shared = Result { try TestPostgreSQL() }
 
   private let directory: String
-  private let server: RunningProgram
+  private let server: Mutex<RunningProgram>
+  private let start: @Sendable () throws -> RunningProgram
   private let databases = Atomic<Int>(0)
 
   /// - Parameter template: the URL of a database to copy, to which nobody is connected; nil for an empty one.
@@ -77,12 +78,31 @@ package final class TestPostgreSQL: Sendable {
       ["-D", "\(directory)/data", "-U", "approval", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"])
     let created = try run(create.0, create.1)
     guard created.status == 0 else { throw PostgreSQLError(description: "initdb: \(created.errors)") }
-    let start = command(
+    let (program, arguments) = command(
       "postgres",
       ["-D", "\(directory)/data", "-k", directory, "-h", "", "-c", "fsync=off", "-c", "max_connections=400"])
-    server = try RunningProgram(start.0, start.1, errors: "\(directory)/log")
-    Self.end.withLock { $0 = (server.processIdentifier, directory) }
+    start = { [directory] in
+      let server = try RunningProgram(program, arguments, errors: "\(directory)/log")
+      TestPostgreSQL.end.withLock { $0 = (server.processIdentifier, directory) }
+      return server
+    }
+    server = Mutex(try start())
     atexit { TestPostgreSQL.stop() }
+    try waitUntilReady()
+  }
+
+  /// Ends the database at once, as a crash does, and starts it again.
+  package static func restart() throws {
+    let cluster = try shared.get()
+    try cluster.server.withLock { server in
+      server.send(SIGQUIT)
+      server.waitForEnd()
+      server = try cluster.start()
+    }
+    try cluster.waitUntilReady()
+  }
+
+  private func waitUntilReady() throws {
     let deadline = ContinuousClock.now + .seconds(60)
     while (try? query("SELECT 1")) == nil {
       guard ContinuousClock.now < deadline else {

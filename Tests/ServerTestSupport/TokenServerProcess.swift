@@ -9,68 +9,39 @@ package final class TokenServerProcess: Sendable {
   /// Trusts the server's certificate authority.
   package let curl: Curl
   private let program: RunningProgram
-  /// The other servers on the same database, and the balancer before all of them.
-  private let others: [(program: RunningProgram, directory: String)]
-  private let balancer: TestBalancer?
+  /// Several servers, of which `program` is the first.
+  package let group: ServerGroup?
 
   /// - Parameters:
   ///   - configuration: the complete `config.toml`; nil for the file of `init`.
   ///   - directory: the directory of a stopped server, to start it again; nil for a copy of a newly initialized one.
   ///   - port: the port; 0 selects a free port.
-  package init(configuration: String? = nil, directory: String? = nil, port: Int = 0) throws {
-    self.directory = try directory ?? ServerDirectories.new()
+  ///   - servers: more than one are processes on one PostgreSQL database, behind HAProxy.
+  package init(
+    configuration: String? = nil, directory: String? = nil, port: Int = 0,
+    servers: Int = TestDeployment.serverCount
+  ) throws {
+    self.directory =
+      try directory ?? ServerDirectories.new(onPostgreSQL: TestDeployment.usesPostgreSQL || servers > 1)
     if let configuration {
       // The callbacks of tests go to this machine.
       let database = TestDeployment.database(of: self.directory).map { "\n[database]\nurl = \"\($0)\"\n" } ?? ""
       try (#"callback_private_addresses = ["127.0.0.0/8"]"# + "\n" + configuration + database)
         .write(toFile: self.directory + "/config.toml", atomically: true, encoding: .utf8)
     }
-    guard TestDeployment.serverCount == 1 else {
-      (url, others, balancer, program) = try Self.several(
-        TestDeployment.serverCount, in: self.directory, port: port == 0 ? freePort() : port)
-      curl = Curl(certificateAuthority: self.directory + "/ca.pem")
-      return
+    if servers > 1 {
+      let group = try ServerGroup(of: servers, in: self.directory, port: port == 0 ? freePort() : port)
+      (self.group, program, url) = (group, group.first, group.url)
+    } else {
+      group = nil
+      (program, url) = try ServerGroup.serve(self.directory, port: port)
     }
-    (others, balancer) = ([], nil)
-    (program, url) = try Self.serve(self.directory, port: port)
     curl = Curl(certificateAuthority: self.directory + "/ca.pem")
   }
 
-  /// - Returns: the process, and the issuer that it prints.
-  private static func serve(_ directory: String, port: Int) throws -> (RunningProgram, String) {
-    let log = directory + "/log"
-    let program = try RunningProgram(
-      BuiltProgram.path("token-server"), ["serve", "--directory", directory, "--port", String(port)], errors: log)
-    guard let line = program.nextLine(), line.hasPrefix("listening on ") else {
-      let complaint = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
-      throw Curl.CurlError(description: "serve did not start: \(complaint)")
-    }
-    return (program, String(line.dropFirst("listening on ".count)))
-  }
-
-  private static func several(_ count: Int, in directory: String, port: Int) throws -> (
-    url: String, others: [(program: RunningProgram, directory: String)], balancer: TestBalancer, first: RunningProgram
-  ) {
-    let url = "https://127.0.0.1:\(port)"
-    let file = directory + "/config.toml"
-    let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
-    try (["issuer = \"\(url)\""] + lines.filter { !$0.hasPrefix("issuer = ") }).joined(separator: "\n")
-      .write(toFile: file, atomically: true, encoding: .utf8)
-    let ports = try (0..<count).map { _ in try freePort() }
-    let first = try serve(directory, port: ports[0]).0
-    let others = try ports.dropFirst().map { port in
-      let copy = try ServerDirectories.copy(of: directory, sharing: true)
-      return (program: try serve(copy, port: port).0, directory: copy)
-    }
-    return (url, others, try TestBalancer(port: port, servers: ports), first)
-  }
-
   deinit {
+    _ = group?.stop(killing: true)
     program.send(SIGKILL)
-    for other in others {
-      other.program.send(SIGKILL)
-      try? FileManager.default.removeItem(atPath: other.directory)
-    }
     if let database = TestDeployment.database(of: directory) { TestPostgreSQL.drop(database) }
     try? FileManager.default.removeItem(atPath: directory)
   }
@@ -85,10 +56,9 @@ package final class TokenServerProcess: Sendable {
 
   /// - Returns: the exit status.
   package func stop(killing: Bool = false) -> Int32 {
-    let programs = [program] + others.map(\.program)
-    for program in programs { program.send(killing ? SIGKILL : SIGTERM) }
-    balancer?.stop()
-    return programs.map { $0.waitForEnd() }.max() ?? 0
+    if let group { return group.stop(killing: killing) }
+    program.send(killing ? SIGKILL : SIGTERM)
+    return program.waitForEnd()
   }
 
   /// Runs a command with `--json` while the server runs.

@@ -25,6 +25,7 @@ import Testing
     name = "login"
     method = "push"
     request_expires_in = 600
+    messages = { en = "Log in?" }
     """
 
   @Test("No answer is lost after its receipt, and none is changed", arguments: [2, 4])
@@ -40,6 +41,7 @@ import Testing
     }
     let deadline = ContinuousClock.now + .seconds(Self.seconds)
     let answered = Mutex<[Answered]>([])
+    let faults = Mutex<[String: Int]>([:])
     let seeds = devices.map { _ in random.next() }
     let running = DispatchGroup()
     for (number, device) in devices.enumerated() {
@@ -48,7 +50,10 @@ import Testing
       Thread.detachNewThread {
         var random = SeededGenerator(seed: seeds[number])
         while ContinuousClock.now < deadline {
-          if let one = try? user.answerOnce(portal, server, &random) { answered.withLock { $0.append(one) } }
+          do {
+            let one = try user.answerOnce(portal, server, &random)
+            answered.withLock { $0.append(one) }
+          } catch { faults.withLock { $0["\(error)", default: 0] += 1 } }
         }
         running.leave()
       }
@@ -64,7 +69,7 @@ import Testing
     running.wait()
     let all = answered.withLock { $0 }
     print("\(all.count) answers, \(all.filter { $0.receipt != nil }.count) receipts, \(outages) outages")
-    #expect(all.count { $0.receipt != nil } > devices.count)
+    #expect(all.count { $0.receipt != nil } > devices.count, "\(faults.withLock { $0 })")
     for one in all {
       // The portal reads the same at each server.
       for _ in 0..<servers {

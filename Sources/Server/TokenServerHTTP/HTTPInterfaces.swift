@@ -62,8 +62,10 @@ package struct HTTPInterfaces: Sendable {
     let perSecond = Double(configuration.limits.deviceRequestsPerSecond)
     return DeviceGate(
       store: store, hasher: hasher, origin: origin, clock: clock, nonces: hub.nonces,
-      seenProofs: memory(lifetime: .seconds(300), or: ReplayCache(
-        lifetime: .seconds(300), capacity: 500_000, share: 62_500)),
+      seenProofs: memory(
+        lifetime: .seconds(300),
+        or: ReplayCache(
+          lifetime: .seconds(300), capacity: 500_000, share: 62_500)),
       limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond, servers: servers), revocations: revocations)
   }
 

@@ -54,6 +54,7 @@ import Testing
     }
     #expect(!text.contains("alice") && !text.contains(transaction) && !text.contains("\(device.clientID)"))
     #expect(try #require(Int(Self.value(of: "token_server_database_bytes", in: text) ?? "")) > 0)
+    #expect(Self.value(of: "token_server_database_waiting", in: text) == "0")
     // Each series has one line, after the type of its metric.
     let series = text.split(separator: "\n").filter { !$0.hasPrefix("#") }.map { $0.split(separator: " ").first }
     #expect(Set(series).count == series.count)

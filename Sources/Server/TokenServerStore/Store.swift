@@ -80,6 +80,9 @@ package struct Store: Sendable {
   /// The store for the core.
   package var records: any RecordStore { CoreStore(store: self) }
 
+  /// The number of transactions that wait.
+  package var waiting: Int { database.waiting }
+
   package func close() throws { try database.close() }
 }
 

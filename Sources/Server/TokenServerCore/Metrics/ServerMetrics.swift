@@ -17,6 +17,7 @@ package enum ServerMetrics {
     "token_server_devices_connected": "Devices with an event stream or a long poll.",
     "token_server_callbacks_waiting": "Callbacks to portals that are not delivered yet.",
     "token_server_database_bytes": "The size of the database.",
+    "token_server_database_waiting": "Database transactions that wait.",
   ]
 
   /// - Parameters:

@@ -67,6 +67,7 @@ package struct OperationsInterface: Sendable {
   /// Reads the values that exist only at a moment. What cannot be read keeps its value.
   private func updateGauges() async {
     set("token_server_devices_connected", hub.connected)
+    set("token_server_database_waiting", store.waiting)
     guard
       let counts = try? await store.read({ database in
         (

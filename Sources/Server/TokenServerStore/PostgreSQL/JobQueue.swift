@@ -20,6 +20,9 @@ final class JobQueue<Worker>: Sendable {
   /// - Parameter limit: the maximum number of jobs that wait.
   init(limit: Int) { self.limit = limit }
 
+  /// The number of jobs that wait.
+  var count: Int { state.withLock { $0.jobs.count - $0.first } }
+
   /// - Returns: false if the job is refused: too many wait, or the queue has ended.
   func add(_ job: @escaping Job) -> Bool {
     let isAdded = state.withLock { state in

@@ -41,6 +41,8 @@ final class PostgreSQLDatabase: SQLDatabase {
     try await perform(.write, change)
   }
 
+  var waiting: Int { jobs.count }
+
   func close() throws {
     jobs.end()
     for thread in threads { thread.join() }

@@ -27,6 +27,8 @@ struct SQLiteDatabase: SQLDatabase {
     do { return try await writes.write { try change(SQLiteTransaction($0)) } } catch { throw Self.translated(error) }
   }
 
+  var waiting: Int { writes.count }
+
   func close() throws { try pool.close() }
 
   private static func translated(_ error: any Error) -> any Error {

@@ -23,6 +23,9 @@ final class WriteQueue: Sendable {
 
   init(_ database: any DatabaseWriter) { self.database = database }
 
+  /// The number of changes that wait for the next transaction.
+  var count: Int { waiting.withLock { $0.jobs.count } }
+
   func write<Value: Sendable>(_ change: @escaping @Sendable (GRDB.Database) throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
       enqueue { database in

@@ -14,6 +14,9 @@ protocol SQLDatabase: Sendable {
   /// - Throws: `StorageUnavailableError`, or the error of `change`.
   func write<Value: Sendable>(_ change: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value
 
+  /// The number of transactions that wait for a connection or for the end of others.
+  var waiting: Int { get }
+
   /// Closes all connections; no other call may follow.
   func close() throws
 }

@@ -77,6 +77,7 @@ package struct PushEnrollment: Sendable {
     let keys = TokenKeys(device: open.key, server: serverKey, wantsPIN: credentials.pinLength != nil)
     credentials.active = keys
     credentials.next = nil
+    credentials.wantsBiometric = uri.unlock == .biometric
     account.stage = .active
     account = try credentials.stored(in: account)
     try keepTrust(of: server, trust.pins)

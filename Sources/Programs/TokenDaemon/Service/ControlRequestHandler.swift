@@ -241,5 +241,6 @@ extension PendingSummary {
     context = request.summary.origin.map(JSONValue.init(textOrJSON:))
     payload = request.summary.payload.map(JSONValue.init(textOrJSON:))
     sentAtMilliseconds = request.sentAtMilliseconds
+    timeToLiveSeconds = request.timeToLive.components.seconds
   }
 }

@@ -62,7 +62,9 @@ extension EndToEnd {
       }
     }
 
-    @Test("9006: the user canceled; 9009: the PIN was wrong; 9010: nobody is logged in") func entries() async throws {
+    @Test("9006: the user canceled; 9009: the PIN was wrong; 9010: the user is not logged in") func entries()
+      async throws
+    {
       try await withPINScene { fixture in
         let (token, origin) = (fixture.token, "https://localhost:9")
         let canceled = try await fixture.askForPIN()

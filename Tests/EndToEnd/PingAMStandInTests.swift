@@ -24,16 +24,9 @@ extension EndToEnd {
       let registration = try token.begin("authenticator", "register", "ann", reader)
       try await token.asks("confirmation wanted")
       try await token.perform(.hold)
-      try await use(reader, name, token)
+      try await token.present(name, to: reader)
       try await token.type("13589")
       try await registration.outcome().succeeded()
-    }
-
-    /// Uses a simulated reader as soon as it is asked.
-    private func use(_ reader: String, _ name: String, _ token: TestToken) async throws {
-      _ = try await eventually("the reader is asked") {
-        try await token.command("simulate", reader, name).succeeded().output.contains("ignored") ? nil : true
-      }
     }
 
     @Test("A finger approves, also after a restart and the PIN; three strangers leave the PIN") func finger()
@@ -43,7 +36,7 @@ extension EndToEnd {
         let token = fixture.token
         try await register("finger", "ann", token)
         let first = try await fixture.login(.biometric)
-        try await use("finger", "ann", token)
+        try await token.present("ann")
         #expect(try await fixture.ending(of: first).hasPrefix("approved"))
         #expect(fixture.am.verify(first.push) == .isTrue)
         #expect(try await token.audit().contains { $0.kind == "decided" && $0.detail == "accept by finger" })
@@ -54,7 +47,7 @@ extension EndToEnd {
         try await token.type("13589")
         #expect(try await fixture.ending(of: second).hasPrefix("approved"))
         let third = try await fixture.login(.biometric)
-        for _ in 1...3 { try await use("finger", "stranger", token) }
+        for _ in 1...3 { try await token.present("stranger") }
         try await token.type("13589")
         #expect(try await fixture.ending(of: third).hasPrefix("approved"))
         #expect(
@@ -74,7 +67,7 @@ extension EndToEnd {
         for name in ["blue", "red"] {
           try await token.asks("confirmation wanted")
           try await token.perform(.hold)
-          try await use("badge", name, token)
+          try await token.present(name, to: "badge")
         }
         #expect(try await fixture.ending(of: login).hasPrefix("approved"))
         #expect(fixture.am.verify(login.push) == .isTrue)

@@ -90,11 +90,13 @@ let tokenServerTargets: [Target] = [
   module(
     "TokenServerCore", in: .server,
     over: ["ReferenceProtocol", "Cryptography", "DisplayText", "OpenPGP", "Secrets", logging, coreMetrics]),
-  // GRDB, and all SQL.
+  // GRDB, libpq, and all SQL.
+  systemLibrary("CPostgreSQL", pkgConfig: "libpq", debian: "libpq-dev"),
   module(
     "TokenServerStore", in: .server,
     over: [
-      "TokenServerCore", "ReferenceProtocol", "Cryptography", .product(name: "GRDB", package: "GRDB.swift"),
+      "TokenServerCore", "ReferenceProtocol", "Cryptography", "CPostgreSQL", "Threads",
+      .product(name: "GRDB", package: "GRDB.swift"),
     ]),
   module(
     "TokenServerHTTP", in: .server,
@@ -162,6 +164,7 @@ let tokenServerTargets: [Target] = [
     "PortalConformance",
     of: ["JSONSchema", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"],
     resources: [.copy("Fixtures/callback_sink.py")]),
+  tests("Scale", of: ["ApprovalTestKit", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"]),
   testSupport(
     "TestAMServer",
     over: [

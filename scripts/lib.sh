@@ -15,7 +15,7 @@ readonly EX_USAGE=64 EX_UNAVAILABLE=69
 readonly build_packages=(
   ca-certificates git pkg-config g++ libc6-dev
   libssl-dev librnp-dev libcurl4-openssl-dev libsqlite3-dev libgpiod-dev libusb-1.0-0-dev libmosquitto-dev
-  libtomlplusplus-dev libfido2-dev libpcsclite-dev zlib1g-dev
+  libtomlplusplus-dev libfido2-dev libpcsclite-dev libpq-dev zlib1g-dev
   libxml2 # swift.org's compiler links it
 )
 readonly swift_minimum=6.2

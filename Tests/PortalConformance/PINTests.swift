@@ -57,9 +57,8 @@ import Testing
     let device = try DeviceClient.enrolled(at: former, as: "bob")
     let (id, secret) = try former.addPortal()
     #expect(former.stop() == 0)
-    try configuration(Self.settings, types: Self.types)
-      .write(toFile: former.directory + "/config.toml", atomically: true, encoding: .utf8)
-    let server = try TokenServerProcess(directory: former.directory)
+    let server = try TokenServerProcess(
+      configuration: configuration(Self.settings, types: Self.types), directory: former.directory)
     let user = server.url + "/oauth/api/v4/authenticate/user"
     func get(_ path: String) throws -> [String: any Sendable] {
       try server.curl("--user", "\(id):\(secret)", user + path).expect(200).json

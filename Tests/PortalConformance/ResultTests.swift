@@ -137,12 +137,13 @@ import Testing
     let cursor = try device.events(after: nil)?.cursor
     let transaction = try start("brief")
     var page = try device.events(after: cursor)
-    #expect(page?.events == [DeviceEvent(.request, transactionID: transaction, profileID: "PROF01")])
+    // Another server does not know the cursor, and tells the device to read the list.
+    func has(_ event: DeviceEvent) -> Bool {
+      page?.events == [event] || TestDeployment.hasSeveralServers && page?.events == [DeviceEvent(.resync)]
+    }
+    #expect(has(DeviceEvent(.request, transactionID: transaction, profileID: "PROF01")))
     page = try device.events(after: page?.cursor)
-    #expect(
-      page?.events == [
-        DeviceEvent(.requestClosed, transactionID: transaction, profileID: "PROF01", reason: .expired)
-      ])
+    #expect(has(DeviceEvent(.requestClosed, transactionID: transaction, profileID: "PROF01", reason: .expired)))
     let result = try portal.result(transaction)
     #expect(result["is_authenticated"] as? Bool == false)
     #expect(result.reason == nil)

@@ -72,11 +72,6 @@ extension SecretBytes {
 }
 
 extension Curl.Reply {
-  /// The counts: maximum, previous, remaining.
-  var counts: [Int?] {
-    ["max_failure_count", "previous_failure_count", "remaining_failure_count"].map { json[$0] as? Int }
-  }
-
   var slug: Problem.Slug? { (try? decoded(Problem.self))?.slug }
   var errorCode: Int? { json["error_code"] as? Int }
 }

@@ -58,7 +58,7 @@ import Testing
       try database.insert(Transaction.sample("t\(client)", expiresAt: Timestamp(9)))
       try database.insertCallback("t\(client)", url: "https://portal.example/", of: "portal", dueAt: Timestamp(1))
       try database.post(
-        Effects(notices: [.init(clientID: client, event: DeviceEvent(.resync))]))
+        Effects(notices: [.init(clientID: client, event: DeviceEvent(.resync))]), now: Timestamp(0))
       try database.hold(UserID(user), until: Timestamp(1000))
       try database.run("INSERT INTO api_client VALUES (?, x'00', 1, 1, 1)", [user])
       try database.insertActivationCode(Array(user.utf8), userID: UserID(user), expiresAt: Timestamp(1000))

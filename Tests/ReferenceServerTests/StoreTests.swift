@@ -2,15 +2,22 @@
 import Foundation
 import GRDB
 import ReferenceProtocol
+import ServerTestSupport
 import Testing
 
 @testable import TokenServerCore
 @testable import TokenServerStore
 
-/// A store in a temporary file: a copy of one whose tables were created once for all tests.
+/// The engines that a store can use.
+enum Engine: CaseIterable { case sqlite, postgreSQL }
+
+/// A store in a temporary file or database: a copy of one whose tables were created once for all tests.
 final class TemporaryStore: Sendable {
   let store: Store
+  /// Of the file.
   let path = TemporaryStore.newPath()
+  /// The URL of the database; nil for a file.
+  let url: String?
 
   private static func newPath() -> String { NSTemporaryDirectory() + "store-\(UUID().uuidString).db" }
 
@@ -21,12 +28,27 @@ final class TemporaryStore: Sendable {
     return try Data(contentsOf: URL(filePath: path))
   }
 
-  init() throws {
-    try Self.original.get().write(to: URL(filePath: path))
-    store = try Store(path: path)
+  private static let originalDatabase = Result {
+    let url = try TestPostgreSQL.newDatabase()
+    try Store(PostgreSQLAddress(url), connections: 1).close()
+    return url
+  }
+
+  init(_ engine: Engine = .sqlite) throws {
+    switch engine {
+    case .sqlite:
+      try Self.original.get().write(to: URL(filePath: path))
+      store = try Store(path: path)
+      url = nil
+    case .postgreSQL:
+      let url = try TestPostgreSQL.newDatabase(copying: Self.originalDatabase.get())
+      store = try Store(PostgreSQLAddress(url), connections: 4)
+      self.url = url
+    }
   }
 
   deinit {
+    if url != nil { try? store.close() }
     for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
   }
 }
@@ -52,15 +74,15 @@ extension TokenServerStore.Database {
     #expect(mode.1 == "wal")
   }
 
-  @Test("A change that throws takes back only itself") func aChangeThatThrowsTakesBackOnlyItself() async throws {
-    let temporary = try TemporaryStore()
+  @Test("A change that throws takes back only itself", arguments: Engine.allCases) func aChangeThatThrowsTakesBackOnlyItself(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
     let store = temporary.store
     await withTaskGroup { group in
       for number in 1...200 {
         group.addTask {
           do {
             try await store.write { database in
-              try database.run("INSERT INTO user (id, created_at_ms) VALUES (?, 0)", ["u\(number)"])
+              try database.run(#"INSERT INTO "user" (id, created_at_ms) VALUES (?, 0)"#, ["u\(number)"])
               if number % 2 == 0 { throw TestError() }
             }
             #expect(number % 2 == 1)
@@ -68,19 +90,19 @@ extension TokenServerStore.Database {
         }
       }
     }
-    let count = try await store.read { try $0.row("SELECT COUNT(*) AS count FROM user").map { try $0.count("count") } }
+    let count = try await store.read { try $0.row(#"SELECT COUNT(*) AS count FROM "user""#).map { try $0.count("count") } }
     #expect(count == 100)
   }
 
-  @Test("The result comes after the commit") func theResultComesAfterTheCommit() async throws {
-    let temporary = try TemporaryStore()
+  @Test("The result comes after the commit", arguments: Engine.allCases) func theResultComesAfterTheCommit(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
     let store = temporary.store
     try await withThrowingTaskGroup { group in
       for number in 1...50 {
         group.addTask {
           let id = "u\(number)"
-          _ = try await store.write { try $0.run("INSERT INTO user (id, created_at_ms) VALUES (?, 0)", [id]) }
-          let isThere = try await store.read { try $0.row("SELECT 1 FROM user WHERE id = ?", [id]) != nil }
+          _ = try await store.write { try $0.run(#"INSERT INTO "user" (id, created_at_ms) VALUES (?, 0)"#, [id]) }
+          let isThere = try await store.read { try $0.row(#"SELECT 1 FROM "user" WHERE id = ?"#, [id]) != nil }
           #expect(isThere)
         }
       }
@@ -90,8 +112,8 @@ extension TokenServerStore.Database {
 }
 
 @Suite(.timeLimit(.minutes(5))) struct TransactionStoreTests {
-  @Test("The first ending wins") func theFirstEndingWins() async throws {
-    let temporary = try TemporaryStore()
+  @Test("The first ending wins", arguments: Engine.allCases) func theFirstEndingWins(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
     let store = temporary.store
     _ = try await store.write { try $0.insert(.sample()) }
     let endings: [TransactionOutcome] = [.accepted, .denied, .expired, .canceled, .superseded, .invalidAnswers]
@@ -108,8 +130,8 @@ extension TokenServerStore.Database {
     #expect(stored?.state == winners.first?.state)
   }
 
-  @Test("The callback is stored with the ending") func theCallbackIsStoredWithTheEnding() async throws {
-    let temporary = try TemporaryStore()
+  @Test("The callback is stored with the ending", arguments: Engine.allCases) func theCallbackIsStoredWithTheEnding(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
     let store = temporary.store
     let effects = try await store.write { database in
       var transaction = Transaction.sample()
@@ -130,8 +152,8 @@ extension TokenServerStore.Database {
     #expect(try await store.read { try $0.nextCallback(after: Timestamp(6)) } == Timestamp(7))
   }
 
-  @Test("Expiry") func expiry() async throws {
-    let temporary = try TemporaryStore()
+  @Test("Expiry", arguments: Engine.allCases) func expiry(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
     let effects = try await temporary.store.write { database in
       try database.insert(.sample("early", expiresAt: Timestamp(10)))
       try database.insert(.sample("told", expiresAt: Timestamp(11), callbackOnExpiry: true))
@@ -148,8 +170,8 @@ extension TokenServerStore.Database {
     #expect(left.2.map(\.transactionID) == ["told"])
   }
 
-  @Test("Newest first ties by id") func newestFirstTiesById() async throws {
-    let temporary = try TemporaryStore()
+  @Test("Newest first ties by id", arguments: Engine.allCases) func newestFirstTiesById(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
     let ids = try await temporary.store.write { database in
       for id in ["b", "a", "c"] { try database.insert(.sample(id)) }
       return try database.openTransactions(of: ClientID("C1"), now: Timestamp(0)).map(\.id)
@@ -157,8 +179,8 @@ extension TokenServerStore.Database {
     #expect(ids == ["a", "b", "c"])
   }
 
-  @Test("Forgotten after their time") func forgottenAfterTheirTime() async throws {
-    let temporary = try TemporaryStore()
+  @Test("Forgotten after their time", arguments: Engine.allCases) func forgottenAfterTheirTime(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
     try await temporary.store.write { database in
       for id in ["old", "new"] { try database.insert(.sample(id)) }
       _ = try database.end(.sample("old"), .denied, now: Timestamp(10))
@@ -170,12 +192,12 @@ extension TokenServerStore.Database {
     }
   }
 
-  @Test("The outbox is emptied once") func theOutboxIsEmptiedOnce() async throws {
-    let temporary = try TemporaryStore()
+  @Test("The outbox is emptied once", arguments: Engine.allCases) func theOutboxIsEmptiedOnce(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
     var effects = Effects()
     effects.notify(ClientID("C1"), DeviceEvent(.deviceRevoked))
     let posted = effects
-    try await temporary.store.write { try $0.post(posted) }
+    try await temporary.store.write { try $0.post(posted, now: Timestamp(0)) }
     let collected = try await temporary.store.write {
       [try $0.collectOutbox(now: Timestamp(0)), try $0.collectOutbox(now: Timestamp(0))]
     }

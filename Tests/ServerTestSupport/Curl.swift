@@ -19,6 +19,11 @@ package struct Curl: Sendable {
     package var json: [String: any Sendable] {
       (try? JSONSerialization.jsonObject(with: Data(body))) as? [String: any Sendable] ?? [:]
     }
+
+    /// The counts of PIN attempts: maximum, previous, remaining.
+    package var counts: [Int?] {
+      ["max_failure_count", "previous_failure_count", "remaining_failure_count"].map { json[$0] as? Int }
+    }
   }
 
   package struct CurlError: Error, CustomStringConvertible {

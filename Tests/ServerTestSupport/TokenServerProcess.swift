@@ -9,32 +9,40 @@ package final class TokenServerProcess: Sendable {
   /// Trusts the server's certificate authority.
   package let curl: Curl
   private let program: RunningProgram
+  /// Several servers, of which `program` is the first.
+  package let group: ServerGroup?
 
   /// - Parameters:
   ///   - configuration: the complete `config.toml`; nil for the file of `init`.
   ///   - directory: the directory of a stopped server, to start it again; nil for a copy of a newly initialized one.
   ///   - port: the port; 0 selects a free port.
-  package init(configuration: String? = nil, directory: String? = nil, port: Int = 0) throws {
-    let executable = try BuiltProgram.path("token-server")
-    self.directory = try directory ?? ServerDirectories.new()
+  ///   - servers: more than one are processes on one PostgreSQL database, behind HAProxy.
+  package init(
+    configuration: String? = nil, directory: String? = nil, port: Int = 0,
+    servers: Int = TestDeployment.serverCount
+  ) throws {
+    self.directory =
+      try directory ?? ServerDirectories.new(onPostgreSQL: TestDeployment.usesPostgreSQL || servers > 1)
     if let configuration {
       // The callbacks of tests go to this machine.
-      try (#"callback_private_addresses = ["127.0.0.0/8"]"# + "\n" + configuration)
+      let database = TestDeployment.database(of: self.directory).map { "\n[database]\nurl = \"\($0)\"\n" } ?? ""
+      try (#"callback_private_addresses = ["127.0.0.0/8"]"# + "\n" + configuration + database)
         .write(toFile: self.directory + "/config.toml", atomically: true, encoding: .utf8)
     }
-    let log = self.directory + "/log"
-    program = try RunningProgram(
-      executable, ["serve", "--directory", self.directory, "--port", String(port)], errors: log)
-    guard let line = program.nextLine(), line.hasPrefix("listening on ") else {
-      let complaint = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
-      throw Curl.CurlError(description: "serve did not start: \(complaint)")
+    if servers > 1 {
+      let group = try ServerGroup(of: servers, in: self.directory, port: port == 0 ? freePort() : port)
+      (self.group, program, url) = (group, group.first, group.url)
+    } else {
+      group = nil
+      (program, url) = try ServerGroup.serve(self.directory, port: port)
     }
-    url = String(line.dropFirst("listening on ".count))
     curl = Curl(certificateAuthority: self.directory + "/ca.pem")
   }
 
   deinit {
+    _ = group?.stop(killing: true)
     program.send(SIGKILL)
+    if let database = TestDeployment.database(of: directory) { TestPostgreSQL.drop(database) }
     try? FileManager.default.removeItem(atPath: directory)
   }
 
@@ -48,6 +56,7 @@ package final class TokenServerProcess: Sendable {
 
   /// - Returns: the exit status.
   package func stop(killing: Bool = false) -> Int32 {
+    if let group { return group.stop(killing: killing) }
     program.send(killing ? SIGKILL : SIGTERM)
     return program.waitForEnd()
   }

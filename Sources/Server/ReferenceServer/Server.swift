@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Logging
 import NIOPosix
+import Secrets
 import ServiceLifecycle
 import TokenServerCore
 import TokenServerHTTP
@@ -25,15 +26,17 @@ struct Server {
 
   /// - Parameter ready: called once, with the issuer, when connections are accepted.
   func run(ready: @escaping @Sendable (String) -> Void) async throws {
-    let store = try Store(path: directory.databaseFile)
+    let store = try directory.openStore(configuration.database)
     let hasher = KeyedHasher(try directory.pepper())
     let clock = ServerClock.system
-    let hub = EventHub()
+    let membership = store.sharedBy.map { Membership(store: store, sharing: $0, clock: clock, log: log) }
+    let eventSharing = store.sharedBy.map { EventSharing(store: store, sharing: $0, clock: clock, log: log) }
+    let hub = membership.map { EventHub(with: $0, hasher, clock) } ?? EventHub()
     let callbacksDue = AsyncSignal()
     let mailboxes = configuration.mqtt.map { settings in
-      MailboxPublisher(settings, authorityFile: settings.authorityFile.map(directory.file), hasher: hasher, log: log) {
-        .random(in: 0..<1)
-      }
+      MailboxPublisher(settings, authorityFile: settings.authorityFile.map(directory.file), hasher: hasher,
+        server: store.sharedBy?.server ?? "", log: log
+      ) { .random(in: 0..<1) }
     }
     let found = try await store.write { try $0.setAsideUnreadable(now: clock.now()) }
     for warning in found.warnings { log.warning("\(warning)") }
@@ -41,7 +44,8 @@ struct Server {
     try await mailboxes?.restore(from: store)
     let deviceLog = DeviceLog(log)
     let announcer = ServerAnnouncer(
-      hub: hub, mailboxPublisher: mailboxes, callbacks: callbacksDue, log: log, deviceLog: deviceLog)
+      hub: hub, mailboxPublisher: mailboxes, callbacks: callbacksDue, otherServers: eventSharing, log: log,
+      deviceLog: deviceLog)
     let expiry = ExpiryTimer(
       store: store, announcer: announcer, clock: clock,
       retentionHours: configuration.mobileAuthentication.resultRetentionHours)
@@ -49,7 +53,9 @@ struct Server {
     let interfaces = HTTPInterfaces(
       store: store, hasher: hasher, configuration: configuration, origin: origin, clock: clock, announcer: announcer,
       hub: hub, expiry: expiry, mailboxes: mailboxes,
-      scripts: BuiltInVerifiers(besides: ScriptProcesses(directory: directory, log: deviceLog)))
+      scripts: BuiltInVerifiers(besides: ScriptProcesses(directory: directory, log: deviceLog)),
+      servers: membership?.servers ?? ServerCount())
+    try await membership?.join()
     let httpService = try interfaces.service(
       ServerCertificate(
         certificateFile: directory.file(configuration.certificateFile),
@@ -68,17 +74,23 @@ struct Server {
         configured: configuration.callbacks, allowed: configuration.callbackPrivateAddresses,
         eventLoopGroup: MultiThreadedEventLoopGroup.singleton),
       clock: clock, jitter: { .random(in: -1...1) }, wakeUp: callbacksDue, log: log)
-    let outbox = OutboxService(
-      store: store, wakePipe: WakePipe(path: directory.wakePipeFile), announcer: announcer, clock: clock)
+    // Events of commands and of other servers.
+    let events: any Service =
+      eventSharing.map { EventSharing.Reader(sharing: $0, announcer: announcer) }
+      ?? OutboxService(
+        store: store, wakePipe: WakePipe(path: directory.wakePipeFile), announcer: announcer, clock: clock)
     let report = UnreadableRowReport(store: store, log: log)
     // The first to start is the last to end: health checks answer while the server drains.
     let operations = configuration.operations.map { settings in
       OperationsInterface(store: store, hub: hub, readiness: readiness, registry: registry, clock: clock)
         .service(settings) { [log] port in log.notice("health checks and metrics on port \(port)") }
     }
-    var services = ServiceGroupConfiguration(
-      services: (operations.map { [$0] } ?? []) + [worker, expiry, outbox, Heartbeat(hub: hub), report, httpService]
-        + (mailboxes.map { [$0] } ?? []), logger: log)
+    var all: [any Service] = [worker, expiry, events, Heartbeat(hub: hub), report, httpService]
+    if let operations { all.insert(operations, at: 0) }
+    if let mailboxes { all.append(mailboxes) }
+    if let membership { all.append(Membership.Beats(membership: membership, hub: hub)) }
+    if let eventSharing { all.append(eventSharing) }
+    var services = ServiceGroupConfiguration(services: all, logger: log)
     services.maximumGracefulShutdownDuration = .milliseconds(1200)
     try await run(ServiceGroup(configuration: services))
   }
@@ -105,6 +117,15 @@ struct Server {
       defer { tasks.cancelAll() }
       try await group.run()
     }
+  }
+}
+
+extension EventHub {
+  /// The hub of one of several servers.
+  fileprivate convenience init(with membership: Membership, _ hasher: KeyedHasher, _ clock: ServerClock) {
+    let key = SecretBytes(copying: hasher.hash("key", for: .proofNonces))
+    let nonces = DPoPNonces(sharedKey: key) { .milliseconds(clock.now().milliseconds) }
+    self.init(nonces: nonces) { membership.note($0, isConnected: $1) }
   }
 }
 

@@ -17,11 +17,13 @@ package struct HTTPInterfaces: Sendable {
   /// Nil without a broker.
   let mailboxes: (any Mailboxes)?
   let scripts: any ScriptRunner
+  /// How many servers use the database.
+  let servers: ServerCount
 
   package init(
     store: Store, hasher: KeyedHasher, configuration: ServerConfiguration, origin: Origin, clock: ServerClock,
     announcer: any Announcer, hub: EventHub, expiry: any ExpirySchedule, mailboxes: (any Mailboxes)?,
-    scripts: any ScriptRunner
+    scripts: any ScriptRunner, servers: ServerCount = ServerCount()
   ) {
     self.store = store
     self.hasher = hasher
@@ -33,6 +35,7 @@ package struct HTTPInterfaces: Sendable {
     self.expiry = expiry
     self.mailboxes = mailboxes
     self.scripts = scripts
+    self.servers = servers
   }
 
   func router() -> Router<ServerContext> {
@@ -57,8 +60,16 @@ package struct HTTPInterfaces: Sendable {
     let perSecond = Double(configuration.limits.deviceRequestsPerSecond)
     return DeviceGate(
       store: store, hasher: hasher, origin: origin, clock: clock, nonces: hub.nonces,
-      seenProofs: ReplayCache(lifetime: .seconds(300), capacity: 500_000, share: 62_500),
-      limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond), revocations: revocations)
+      seenProofs: memory(lifetime: .seconds(300), or: ReplayCache(
+        lifetime: .seconds(300), capacity: 500_000, share: 62_500)),
+      limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond, servers: servers), revocations: revocations)
+  }
+
+  /// - Parameters:
+  ///   - lifetime: how long an identifier is remembered.
+  ///   - local: the memory of a single server.
+  private func memory(lifetime: Duration, or local: @autoclosure () -> ReplayCache) -> any ReplayMemory {
+    store.sharedBy == nil ? local() : SharedReplayMemory(store: store, clock: clock, lifetime: lifetime)
   }
 
   private func addOAuthRoutes(
@@ -67,14 +78,16 @@ package struct HTTPInterfaces: Sendable {
   ) {
     let codes = ActivationService(
       store: store, hasher: hasher, keyring: keyring, clock: clock, announcer: announcer, expiry: expiry,
-      fleetLimit: configuration.limits.devicesPerFleetToken)
+      fleetLimit: configuration.limits.devicesPerFleetToken, servers: servers)
     // An assertion is valid for at most twenty minutes: ten of lifetime, ten of clock error.
     let tokens = TokenEndpoint(
       gate: gate, codes: codes, logins: LoginService(gate: gate, pins: pins),
       authenticatorLogins: AuthenticatorLoginService(gate: gate, authenticators: authenticators),
       wantsPIN: configuration.application.pin,
-      seenAssertions: ReplayCache(
-        lifetime: .seconds(1200), capacity: 500_000, share: 5_000, reserve: 250_000, reservedShare: 50))
+      seenAssertions: memory(
+        lifetime: .seconds(1200),
+        or: ReplayCache(
+          lifetime: .seconds(1200), capacity: 500_000, share: 5_000, reserve: 250_000, reservedShare: 50)))
     OAuthRoutes(gate: gate, codes: codes, tokens: tokens, announcer: announcer).add(to: router)
   }
 
@@ -111,7 +124,7 @@ package struct HTTPInterfaces: Sendable {
     IntrospectionRoutes(
       gate: portal, origin: origin, clock: clock, application: configuration.application,
       platform: configuration.mobileAuthentication.portalPlatformAlias,
-      limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond)
+      limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond, servers: servers)
     ).add(to: router)
     EndUserRoutes(gate: portal, configuration: configuration, clock: clock, announcer: announcer).add(to: router)
     PortalDescription(origin: origin).add(to: router)

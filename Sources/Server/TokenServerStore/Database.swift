@@ -8,6 +8,8 @@ package struct Database: ServerRecords {
 
   init(_ transaction: any SQLTransaction) { self.transaction = transaction }
 
+  var dialect: SQLDialect { transaction.dialect }
+
   /// - Returns: the number of changed rows.
   @discardableResult
   func run(_ statement: String, _ parameters: [any SQLParameter] = []) throws -> Int {

@@ -12,6 +12,10 @@ import TokenServerStore
 final class CallbackWorker: Service {
   private static let atOnce = 256
   private static let atOnceForHost = 16
+  /// How long one of several servers has for a callback, before another one delivers it.
+  private static let claim = Duration.seconds(60)
+  /// How often one of several servers looks for callbacks that another one did not deliver.
+  private static let lookEvery = Duration.seconds(5)
 
   private let store: Store
   private let delivery: CallbackDelivery
@@ -73,7 +77,9 @@ final class CallbackWorker: Service {
             if !(error is CancellationError) { log.error("callbacks: \(error)") }
             next = clock.now() + .seconds(1)
           }
-          await wakeUp.wait(for: next.map { $0 - clock.now() })
+          let untilNext = next.map { $0 - clock.now() }
+          await wakeUp.wait(
+            for: store.sharedBy == nil ? untilNext : min(untilNext ?? Self.lookEvery, Self.lookEvery))
         }
       }
     }
@@ -99,8 +105,16 @@ final class CallbackWorker: Service {
 
   private func dueJobs(now: Timestamp, without hosts: [String], _ portals: [String]) async throws -> [CallbackJob] {
     func read() async throws -> [CallbackJob] {
-      try await store.read {
-        try $0.callbacks(dueBy: now, without: hosts, portals: portals, limit: 2 * Self.atOnce)
+      guard store.sharedBy != nil else {
+        return try await store.read {
+          try $0.callbacks(dueBy: now, without: hosts, portals: portals, limit: 2 * Self.atOnce)
+        }
+      }
+      let free = underWay.withLock { Self.atOnce - $0.transactions.count }
+      return try await store.write {
+        try $0.claimCallbacks(
+          dueBy: now, until: now + Self.claim, without: hosts, portals: portals,
+          limit: min(free, Self.atOnceForHost))
       }
     }
     do { return try await read() } catch is CorruptRowError {

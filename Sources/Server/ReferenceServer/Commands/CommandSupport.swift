@@ -27,11 +27,8 @@ struct CommonOptions: ParsableArguments {
   func open() throws -> AdminSession {
     let directory = serverDirectory
     let hasher = KeyedHasher(try directory.pepper())
-    guard FileManager.default.fileExists(atPath: directory.databaseFile) else {
-      throw CommandError("there is no database in \(directory.path)")
-    }
     return AdminSession(
-      store: try Store(path: directory.databaseFile), hasher: hasher, directory: directory)
+      store: try directory.openStore(directory.configuration().database), hasher: hasher, directory: directory)
   }
 }
 
@@ -56,8 +53,8 @@ struct AdminSession {
 
   /// Makes a change and wakes the running server, which notifies the devices.
   func change(_ body: @escaping @Sendable (Database) throws -> Effects) async throws {
-    try await store.write { try $0.post(body($0)) }
-    WakePipe(path: directory.wakePipeFile).ring()
+    try await store.write { try $0.post(body($0), now: ServerClock.system.now()) }
+    if store.sharedBy != nil { await store.notifyServers() } else { WakePipe(path: directory.wakePipeFile).ring() }
   }
 }
 

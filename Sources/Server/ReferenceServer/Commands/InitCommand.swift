@@ -24,6 +24,9 @@ struct InitCommand: AsyncParsableCommand {
     help: "Whether users choose a PIN when they are activated, which the type \"payment\" then requires.")
   var pin = true
 
+  @Option(help: "An empty PostgreSQL database, postgresql://USER[:PASSWORD]@HOST/DATABASE, in place of a file.")
+  var database: String?
+
   private struct Made: Encodable {
     var directory: String
     var authority: String
@@ -37,6 +40,7 @@ struct InitCommand: AsyncParsableCommand {
 
   func run() async throws {
     let target = options.serverDirectory
+    _ = try database.map { try PostgreSQLAddress($0) }
     guard !FileManager.default.fileExists(atPath: target.path) else {
       throw CommandError("\(target.path) already exists; choose a new directory")
     }
@@ -74,14 +78,14 @@ struct InitCommand: AsyncParsableCommand {
     for (name, text, mode) in [
       ("ca.pem", certificates.authority, 0o644), ("ca.key", certificates.authorityKey, 0o600),
       ("server.pem", certificates.server, 0o644), ("server.key", certificates.serverKey, 0o600),
-      ("config.toml", ConfigurationTemplate.text(pin: pin), 0o600),
+      ("config.toml", ConfigurationTemplate.text(pin: pin, database: database), 0o600),
     ] as [(String, String, mode_t)] {
       try ServerDirectory.write(Array(text.utf8), to: directory.file(name), mode: mode)
     }
     // Create the file before SQLite opens it, so that SQLite creates the WAL and shared-memory files with the same
     // mode.
-    try ServerDirectory.write([], to: directory.databaseFile)
-    let store = try Store(path: directory.databaseFile)
+    if database == nil { try ServerDirectory.write([], to: directory.databaseFile) }
+    let store = try directory.openStore(directory.configuration().database)
     _ = try await ServerKeyring(store: store.records, hasher: KeyedHasher(try directory.pepper())).shared()
     try store.close()
   }

@@ -57,10 +57,6 @@ struct ServeCommand: AsyncParsableCommand {
     let directory = ServerDirectory(path: directory)
     var configuration = try directory.configuration()
     configuration.port = port ?? configuration.port
-    guard FileManager.default.fileExists(atPath: directory.databaseFile) else {
-      throw CommandError(
-        "there is no database in \(directory.path): restore it, or create a new server with \"token-server init\"")
-    }
     for (setting, name) in [("certificate", configuration.certificateFile), ("key", configuration.privateKeyFile)] {
       let file = directory.file(name)
       guard FileManager.default.isReadableFile(atPath: file) else {

@@ -35,6 +35,12 @@ extension ConfigurationFile {
         try within(0...300, operations.drainSeconds, "operations.drain_seconds") ?? settings.drainSeconds
       configuration.operations = settings
     }
+    if let database {
+      var settings = ServerConfiguration.Database(url: database.url)
+      settings.connections =
+        try within(1...64, database.connections, "database.connections") ?? settings.connections
+      configuration.database = settings
+    }
     configuration.callbackPrivateAddresses = try (callbackPrivateAddresses ?? []).map {
       text throws(ConfigurationError) in
       guard let range = AddressRange(text) else {

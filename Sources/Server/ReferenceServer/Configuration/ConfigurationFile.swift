@@ -27,6 +27,7 @@ struct ConfigurationFile {
   var application: Application?
   var mqtt: MQTT?
   var operations: Operations?
+  var database: Database?
   var callbackPrivateAddresses: [String]?
   var callback: [Callback]?
   var type: [TypeEntry]?
@@ -43,6 +44,7 @@ struct ConfigurationFile {
     application = try reader.optionalTable("application", Application.init)
     mqtt = try reader.optionalTable("mqtt", MQTT.init)
     operations = try reader.optionalTable("operations", Operations.init)
+    database = try reader.optionalTable("database", Database.init)
     callbackPrivateAddresses = try reader.optionalTexts("callback_private_addresses")
     callback = try reader.optionalTables("callback", Callback.init)
     type = try reader.optionalTables("type", TypeEntry.init)
@@ -167,6 +169,16 @@ struct ConfigurationFile {
       listen = try reader.optionalText("listen")
       port = try reader.optionalNumber("port")
       drainSeconds = try reader.optionalNumber("drain_seconds")
+    }
+  }
+
+  struct Database {
+    var url: String
+    var connections: Int?
+
+    fileprivate init(_ reader: inout TableReader) throws(TableError) {
+      url = try reader.text("url")
+      connections = try reader.optionalNumber("connections")
     }
   }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The configuration that `init` writes: all settings; optional ones are comments with their defaults.
 enum ConfigurationTemplate {
-  /// - Parameter pin: whether users have a PIN, which the type "payment" then requires.
-  static func text(pin: Bool) -> String {
+  /// - Parameters:
+  ///   - pin: whether users have a PIN, which the type "payment" then requires.
+  ///   - database: the URL of a PostgreSQL database; nil for a file.
+  static func text(pin: Bool, database: String? = nil) -> String {
     [
-      server, mobileAuthentication, limits, application(pin: pin), mqtt, operations, authenticators, callbacks,
-      types(pin: pin),
+      server, self.database(database), mobileAuthentication, limits, application(pin: pin), mqtt, operations,
+      authenticators, callbacks, types(pin: pin),
     ]
     .joined(separator: "\n")
   }
@@ -26,6 +28,18 @@ enum ConfigurationTemplate {
     key = "server.key"
 
     """
+
+  private static func database(_ url: String?) -> String {
+    let setting =
+      url.map { "[database]\nurl = \"\($0.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\"" }
+      ?? "# [database]\n# url = \"postgresql://USER:PASSWORD@HOST/DATABASE?sslmode=verify-full&sslrootcert=FILE\""
+    return """
+      # By default the database is the file token-server.db. A PostgreSQL database can be shared by several servers.
+      \(setting)
+      # connections = 8
+
+      """
+  }
 
   private static let mobileAuthentication = """
     [mobile_authentication]

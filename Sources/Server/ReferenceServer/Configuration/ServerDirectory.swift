@@ -5,6 +5,7 @@ import Glibc
 import ReferenceProtocol
 import Secrets
 import TokenServerCore
+import TokenServerStore
 
 /// The directory with all files of a server: configuration, keys, certificates, database. Mode 0700; every file with a
 /// secret has mode 0600.
@@ -32,6 +33,18 @@ struct ServerDirectory: Sendable {
 
   func configuration() throws -> ServerConfiguration {
     try ConfigurationFile.parse(String(decoding: read(configurationFile), as: UTF8.self))
+  }
+
+  /// Opens the database that the configuration names, and creates or updates its tables.
+  func openStore(_ database: ServerConfiguration.Database?) throws -> Store {
+    if let database {
+      return try Store(PostgreSQLAddress(database.url), connections: database.connections)
+    }
+    guard FileManager.default.fileExists(atPath: databaseFile) else {
+      throw DirectoryError(
+        description: "there is no database in \(path): restore it, or create a new server with \"token-server init\"")
+    }
+    return try Store(path: databaseFile)
   }
 
   /// The key of all stored verifiers, from a systemd credential or the file that `init` created. Without it, an

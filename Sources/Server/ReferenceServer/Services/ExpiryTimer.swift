@@ -11,6 +11,8 @@ final class ExpiryTimer: ExpirySchedule, Service {
   /// A delay after the expiry time, so that an answer that arrived in time can still be verified.
   private static let grace = Duration.milliseconds(250)
   private static let forgetEvery = Duration.seconds(600)
+  /// How often one of several servers looks for what another one started and did not end.
+  private static let lookEvery = Duration.seconds(5)
 
   private let store: Store
   private let announcer: any Announcer
@@ -56,7 +58,8 @@ final class ExpiryTimer: ExpirySchedule, Service {
         }
         let untilNext = planned.withLock { $0 }.map { $0 + Self.grace - clock.now() } ?? Self.forgetEvery
         // At least a moment, so that a failing database does not make this spin.
-        await wakeUp.wait(for: min(max(untilNext, shortest), Self.forgetEvery))
+        await wakeUp.wait(
+          for: min(max(untilNext, shortest), store.sharedBy == nil ? Self.forgetEvery : Self.lookEvery))
       }
     }
   }

@@ -22,10 +22,11 @@ final class MailboxPublisher: Mailboxes, Service {
 
   /// - Parameters:
   ///   - authorityFile: the path of the configured file.
+  ///   - server: distinguishes servers that use the same broker; empty for a single one.
   ///   - random: uniform in 0..<1, for the pauses before new connections.
   init(
-    _ settings: ServerConfiguration.MQTT, authorityFile: String?, hasher: KeyedHasher, log: Logger,
-    random: @escaping @Sendable () -> Double
+    _ settings: ServerConfiguration.MQTT, authorityFile: String?, hasher: KeyedHasher,
+    server: String = "", log: Logger, random: @escaping @Sendable () -> Double
   ) {
     topicPrefix = settings.topicPrefix
     self.hasher = hasher
@@ -37,7 +38,7 @@ final class MailboxPublisher: Mailboxes, Service {
       at: Broker(
         host: settings.host, port: settings.port, trust: ServerTrust(authorityFile: authorityFile),
         credentials: credentials),
-      clientID: "ts" + hasher.hash("token-server", for: .mailbox).prefix(10).lowercaseHex, random: random
+      clientID: "ts" + hasher.hash("token-server\(server)", for: .mailbox).prefix(10).lowercaseHex, random: random
     ) { report in
       switch report {
       case .connected: log.info("connected to the broker")
@@ -66,9 +67,11 @@ final class MailboxPublisher: Mailboxes, Service {
     devices.withLock { $0.formUnion(known) }
   }
 
-  func publish(_ kind: DeviceEvent.Kind, to clientID: ClientID) {
-    guard isWanted(by: clientID) else { return }
+  /// - Returns: false if the device does not request hints at the broker, as far as this server knows.
+  func publish(_ kind: DeviceEvent.Kind, to clientID: ClientID) -> Bool {
+    guard isWanted(by: clientID) else { return false }
     publisher.post(JSON.encode(DeviceEvent(kind)), to: topic(of: clientID))
+    return true
   }
 
   func run() async throws { await cancelWhenGracefulShutdown { [publisher] in try? await publisher.run() } }

@@ -3,6 +3,7 @@ import Logging
 import ReferenceProtocol
 import TokenServerCore
 import TokenServerHTTP
+import TokenServerStore
 
 /// Performs the effects of committed changes.
 struct ServerAnnouncer: Announcer {
@@ -10,16 +11,19 @@ struct ServerAnnouncer: Announcer {
   /// Nil without a broker.
   let mailboxPublisher: MailboxPublisher?
   let callbacks: AsyncSignal
+  /// Nil if no other server uses the database.
+  let otherServers: EventSharing?
   let log: Logger
   let deviceLog: DeviceLog
 
   init(
-    hub: EventHub, mailboxPublisher: MailboxPublisher? = nil, callbacks: AsyncSignal, log: Logger,
-    deviceLog: DeviceLog? = nil
+    hub: EventHub, mailboxPublisher: MailboxPublisher? = nil, callbacks: AsyncSignal,
+    otherServers: EventSharing? = nil, log: Logger, deviceLog: DeviceLog? = nil
   ) {
     self.hub = hub
     self.mailboxPublisher = mailboxPublisher
     self.callbacks = callbacks
+    self.otherServers = otherServers
     self.log = log
     self.deviceLog = deviceLog ?? DeviceLog(log)
   }
@@ -32,12 +36,23 @@ struct ServerAnnouncer: Announcer {
 
   func announce(_ effects: Effects) {
     for notice in effects.notices {
-      hub.publish(notice.event, to: notice.clientID)
-      mailboxPublisher?.publish(notice.event.kind, to: notice.clientID)
-      if notice.event.kind == .deviceRevoked { hub.remove(notice.clientID) }
+      let isMailed = mailboxPublisher?.publish(notice.event.kind, to: notice.clientID) ?? false
+      announceHere(notice)
+      otherServers?.post(SharedEvent(notice, isMailed: isMailed))
     }
     if effects.callbacksDue { callbacks.ring() }
     for ending in effects.endings { ServerMetrics.count(ending) }
     for warning in effects.warnings { log.warning("\(warning)") }
+  }
+
+  /// Announces an event of another server, or of a command.
+  func announce(_ event: SharedEvent) {
+    if !event.isMailed { _ = mailboxPublisher?.publish(event.notice.event.kind, to: event.notice.clientID) }
+    announceHere(event.notice)
+  }
+
+  private func announceHere(_ notice: Effects.Notice) {
+    hub.publish(notice.event, to: notice.clientID)
+    if notice.event.kind == .deviceRevoked { hub.remove(notice.clientID) }
   }
 }

@@ -27,7 +27,6 @@ package struct AuthenticatorVerifier: Sendable {
   package let clock: ServerClock
   package let configuration: ServerConfiguration
   package let scripts: any ScriptRunner
-  private let keyedMutex = KeyedMutex()
 
   package init(
     store: any RecordStore, announcer: any Announcer, clock: ServerClock, configuration: ServerConfiguration,
@@ -57,7 +56,7 @@ package struct AuthenticatorVerifier: Sendable {
   package func serialized<Value: Sendable>(
     with name: AuthenticatorName, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
-    try await keyedMutex.withLock("\(name.profile.clientID)/\(name.profile.id)/\(name.id)", body)
+    try await store.exclusively("authenticator/\(name.profile.clientID)/\(name.profile.id)/\(name.id)", body)
   }
 
   /// The same for several authenticators of one profile.

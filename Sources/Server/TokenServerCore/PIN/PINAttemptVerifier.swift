@@ -14,7 +14,6 @@ package struct PINAttemptVerifier: Sendable {
   package let clock: ServerClock
   /// The number of failures at which the user is deregistered.
   package let limit: Int
-  private let keyedMutex = KeyedMutex()
 
   package init(store: any RecordStore, announcer: any Announcer, clock: ServerClock, limit: Int) {
     self.store = store
@@ -35,7 +34,7 @@ package struct PINAttemptVerifier: Sendable {
   package func serialized<Value: Sendable>(
     with profileID: ProfileID, on clientID: ClientID, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
-    try await keyedMutex.withLock("\(clientID)/\(profileID)", body)
+    try await store.exclusively("pin/\(clientID)/\(profileID)", body)
   }
 
   /// Verifies one attempt. The caller runs inside `serialized` and has found no stored reply for the attempt.

@@ -9,6 +9,11 @@ package protocol RecordStore: Sendable {
   /// Runs `change` as one transaction, and returns when it is durable. An error rolls it back. `change` may run more
   /// than once, so it must change nothing but the records.
   func write<Value: Sendable>(_ change: @escaping @Sendable (any ServerRecords) throws -> Value) async throws -> Value
+
+  /// Runs `body` while no other task, of whichever server that uses these records, does so with the same name.
+  func exclusively<Value: Sendable>(
+    _ name: String, _ body: @Sendable () async throws -> Value
+  ) async throws -> Value
 }
 
 /// What the core reads and writes within one database transaction.
@@ -43,6 +48,8 @@ package protocol TransactionRecords {
   func countAuthenticatorAttempt(for id: String, nonce: String, method: ApprovalRequest.Method) throws -> Bool
   /// Starts a hold on the user's requests; an existing hold that ends later is kept.
   func hold(_ userID: UserID, until: Timestamp) throws
+  /// Whether the device is connected to one of several servers that use these records; false if there is only one.
+  func isConnected(_ device: ClientID, now: Timestamp) throws -> Bool
   /// - Returns: when the hold ends; nil if there is none.
   func holdEnd(of userID: UserID, now: Timestamp) throws -> Timestamp?
 }

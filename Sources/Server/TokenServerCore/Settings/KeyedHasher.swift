@@ -14,6 +14,8 @@ package struct KeyedHasher: Sendable {
     /// The proof of a PIN attempt. Without the key, a stored hash could be used to test PIN guesses with a stolen
     /// device.
     case knowledgeAssertion = "knowledge-assertion"
+    /// The key of the nonces for DPoP proofs, if several servers accept them; it is not stored.
+    case proofNonces = "proof-nonces"
     /// Names of MQTT topics; they are not stored.
     case mailbox
   }

@@ -25,6 +25,18 @@ package struct ServerConfiguration: Sendable, Equatable {
   package var mqtt: MQTT?
   /// Nil: no health checks and no metrics.
   package var operations: Operations?
+  /// Nil: the database is a file in the server's directory.
+  package var database: Database?
+
+  /// A PostgreSQL database, which several servers may share.
+  package struct Database: Sendable, Equatable {
+    /// `postgresql://…`; may contain a password.
+    package var url: String
+    /// The maximum number of concurrent transactions of one server.
+    package var connections = 8
+
+    package init(url: String) { self.url = url }
+  }
 
   /// The address for health checks and metrics, over HTTP without TLS.
   package struct Operations: Sendable, Equatable {

@@ -87,7 +87,9 @@ package struct TransactionStarter: Sendable {
     }
     let transaction = transaction(for: order, profile, plan, now: now)
     try records.insert(transaction)
-    if order.type.deliveryRequired, !announcer.reaches(profile.clientID) {
+    if order.type.deliveryRequired, !announcer.reaches(profile.clientID),
+      try !records.isConnected(profile.clientID, now: now)
+    {
       try records.end(transaction, .notDelivered, now: now).map { effects.add($0) }
     } else {
       effects.notify(profile.clientID, DeviceEvent(.request, transactionID: transaction.id, profileID: profile.id.text))

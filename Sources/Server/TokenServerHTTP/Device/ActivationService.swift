@@ -24,15 +24,20 @@ struct ActivationService: Sendable {
   let expiry: any ExpirySchedule
   /// The maximum number of devices registered with one fleet token.
   let fleetLimit: Int
-  private let everybody = RateLimiter(perSecond: wrongCodesPerMinute / 60, burst: wrongCodesPerMinute)
-  private let sites = RateLimiter(perSecond: wrongCodesPerMinuteAndSite / 60, burst: wrongCodesPerMinuteAndSite)
-  private let sources = RateLimiter(
-    perSecond: wrongCodesPerMinuteAndSource / 60, burst: wrongCodesPerMinuteAndSource)
+  private let everybody: RateLimiter
+  private let sites: RateLimiter
+  private let sources: RateLimiter
 
   init(
     store: Store, hasher: KeyedHasher, keyring: ServerKeyring, clock: ServerClock, announcer: any Announcer,
-    expiry: any ExpirySchedule, fleetLimit: Int
+    expiry: any ExpirySchedule, fleetLimit: Int, servers: ServerCount = ServerCount()
   ) {
+    func limiter(_ perMinute: Double) -> RateLimiter {
+      RateLimiter(perSecond: perMinute / 60, burst: perMinute, servers: servers)
+    }
+    everybody = limiter(Self.wrongCodesPerMinute)
+    sites = limiter(Self.wrongCodesPerMinuteAndSite)
+    sources = limiter(Self.wrongCodesPerMinuteAndSource)
     self.store = store
     self.hasher = hasher
     self.keyring = keyring

@@ -19,7 +19,7 @@ struct DeviceGate: Sendable {
   let origin: Origin
   let clock: ServerClock
   let nonces: DPoPNonces
-  let seenProofs: ReplayCache
+  let seenProofs: any ReplayMemory
   let limiter: RateLimiter
   let revocations: Revocations
 
@@ -44,15 +44,16 @@ struct DeviceGate: Sendable {
   }
 
   /// Marks a proof as used. Only proofs of registered devices are stored, so that other clients cannot fill the memory.
-  func use(_ proof: DPoPProof, of clientID: ClientID) throws(ProofError) {
-    switch seenProofs.remember(proof.identifier, of: clientID.text) {
+  /// - Throws: `ProofError`, or an error of the database.
+  func use(_ proof: DPoPProof, of clientID: ClientID) async throws {
+    switch try await seenProofs.remember(proof.identifier, of: clientID.text) {
     case .new: return
-    case .seen: throw .invalid("the proof was used before")
-    case .tooMany: throw .tooMany
+    case .seen: throw ProofError.invalid("the proof was used before")
+    case .tooMany: throw ProofError.tooMany
     case .full:
       nonces.forgetAll()
       seenProofs.forgetAll()
-      throw .staleNonce
+      throw ProofError.staleNonce
     }
   }
 
@@ -71,7 +72,7 @@ struct DeviceGate: Sendable {
       throw DeviceAPIError.challenge("invalid_token", "the access token belongs to another key")
     }
     guard limiter.allows(found.device.id.text) else { throw DeviceAPIError(ProofError.tooMany) }
-    do { try use(proof, of: found.device.id) } catch { throw DeviceAPIError(error) }
+    do { try await use(proof, of: found.device.id) } catch let error as ProofError { throw DeviceAPIError(error) }
     guard !found.device.isDeleted else {
       throw DeviceAPIError(.deviceDeregistered, gone: Gone(clientID: found.device.id))
     }

@@ -14,7 +14,7 @@ struct TokenEndpoint: Sendable {
   let authenticatorLogins: AuthenticatorLoginService
   /// Whether the activation of a profile includes choosing a PIN.
   let wantsPIN: Bool
-  let seenAssertions: ReplayCache
+  let seenAssertions: any ReplayMemory
 
   func issue(_ request: Request, _ context: ServerContext) async throws -> Response {
     let form = try await request.form()
@@ -99,8 +99,10 @@ struct TokenEndpoint: Sendable {
     }
     guard !device.isDeleted else { throw Self.notRegistered(Gone(clientID: clientID)) }
     guard gate.limiter.allows(clientID.text) else { throw Self.slowDown }
-    do { try gate.use(proof, of: clientID) } catch { throw Self.refusal(error) }
-    switch seenAssertions.remember(identifier, of: clientID.text) {
+    do { try await gate.use(proof, of: clientID) } catch let error as DeviceGate.ProofError {
+      throw Self.refusal(error)
+    }
+    switch try await seenAssertions.remember(identifier, of: clientID.text) {
     case .new: return device
     case .seen: throw ResponseError(.unauthorized, "invalid_client", "The assertion was used before.")
     case .full, .tooMany: throw Self.slowDown

@@ -31,12 +31,21 @@ package final class EventHub: Sendable {
   }
 
   /// The nonces of the server. A hint contains the current one, because a device sends a request then.
-  let nonces = DPoPNonces()
+  let nonces: DPoPNonces
+  /// Called when a device connects, and when it has no connection any more.
+  private let connectionChanged: @Sendable (ClientID, Bool) -> Void
   private let state = Mutex(State())
   /// Distinguishes cursors of this process from cursors of an earlier one.
   private let epoch = Random.bytes(6).lowercaseHex
 
-  package init() {}
+  package convenience init() { self.init(nonces: DPoPNonces()) { _, _ in } }
+
+  /// - Parameter connectionChanged: called when a device connects, and when it has no connection any more; must return
+  ///   at once, and not call the hub.
+  package init(nonces: DPoPNonces, connectionChanged: @escaping @Sendable (ClientID, Bool) -> Void) {
+    self.nonces = nonces
+    self.connectionChanged = connectionChanged
+  }
 
   /// Adds an event for a device that has connected since the start. Others get the pending list when they connect.
   package func publish(_ event: DeviceEvent, to clientID: ClientID) {
@@ -64,7 +73,7 @@ package final class EventHub: Sendable {
       let older = line.receiver
       line.receiver = state.isClosed ? nil : Receiver(number: number, isStream: isStream, frames: continuation)
       state.lines[clientID] = line
-      if state.isClosed { continuation.finish() }
+      if state.isClosed { continuation.finish() } else if older == nil { connectionChanged(clientID, true) }
       return (line.history.events(after: cursor, in: epoch), older, number)
     }
     older?.frames.finish()
@@ -92,6 +101,11 @@ package final class EventHub: Sendable {
 
   package func isListening(_ clientID: ClientID) -> Bool { state.withLock { $0.lines[clientID]?.receiver != nil } }
 
+  /// The devices that are connected.
+  package var connectedDevices: [ClientID] {
+    state.withLock { state in state.lines.filter { $0.value.receiver != nil }.map(\.key) }
+  }
+
   /// The number of devices that are connected, with an event stream or a long poll.
   var connected: Int { state.withLock { $0.lines.values.count { $0.receiver != nil } } }
 
@@ -112,12 +126,18 @@ package final class EventHub: Sendable {
 
   /// Ends the stream of a removed device, after the frames already sent, and drops its events.
   package func remove(_ clientID: ClientID) {
-    state.withLock { $0.lines.removeValue(forKey: clientID)?.receiver }?.frames.finish()
+    state.withLock { state in
+      let receiver = state.lines.removeValue(forKey: clientID)?.receiver
+      if receiver != nil { connectionChanged(clientID, false) }
+      return receiver
+    }?.frames.finish()
   }
 
   private func leave(_ clientID: ClientID, _ number: UInt64) {
     state.withLock { state in
-      if state.lines[clientID]?.receiver?.number == number { state.lines[clientID]?.receiver = nil }
+      guard state.lines[clientID]?.receiver?.number == number else { return }
+      state.lines[clientID]?.receiver = nil
+      connectionChanged(clientID, false)
     }
   }
 

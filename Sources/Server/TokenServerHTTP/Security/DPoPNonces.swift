@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import Secrets
+package import Secrets
 import Synchronization
 
 // The fuzzer compiles this file in one module with the core's parsers.
@@ -8,9 +8,10 @@ import Synchronization
   import TokenServerCore
 #endif
 
-/// Stateless server nonces for DPoP proofs (RFC 9449 §8): the creation time and a MAC over it. The key lives as long as
-/// the process, so that a restart, which loses the replay cache, also invalidates old proofs.
-final class DPoPNonces: Sendable {
+/// Stateless server nonces for DPoP proofs (RFC 9449 §8): the creation time and a MAC over it. The key of a single
+/// server lives as long as the process, so that a restart, which loses the replay cache, also invalidates old proofs.
+/// Several servers have one key, the time of day, and used proofs in their database.
+package final class DPoPNonces: Sendable {
   /// The seconds of the period with the same nonce.
   private static let stepSeconds: Int64 = 30
   /// The number of periods for which a nonce is accepted after its own: at least 4 minutes, at most 4.5.
@@ -19,14 +20,28 @@ final class DPoPNonces: Sendable {
   private struct State {
     var step: Int64 = -1
     var nonce = ""
-    var key = Random.secret(32)
+    var key: SecretBytes
   }
 
-  private let state = Mutex(State())
+  private let state: Mutex<State>
   private let uptime: @Sendable () -> Duration
+  /// The ages of accepted nonces, in periods. The clock of another server may be ahead.
+  private let acceptedAges: ClosedRange<Int64>
 
   /// - Parameter uptime: a monotonic clock.
-  init(uptime: @escaping @Sendable () -> Duration = Uptime.now) { self.uptime = uptime }
+  init(uptime: @escaping @Sendable () -> Duration = Uptime.now) {
+    self.uptime = uptime
+    state = Mutex(State(key: Random.secret(32)))
+    acceptedAges = 0...Self.acceptedSteps
+  }
+
+  /// For several servers.
+  /// - Parameter time: since 1970.
+  package init(sharedKey: SecretBytes, time: @escaping @Sendable () -> Duration) {
+    uptime = time
+    state = Mutex(State(key: sharedKey))
+    acceptedAges = -1...Self.acceptedSteps
+  }
 
   /// The number of the present period.
   private var step: Int64 { uptime().components.seconds / Self.stepSeconds }
@@ -49,7 +64,7 @@ final class DPoPNonces: Sendable {
     guard HMACSHA256.isValid(Array(bytes.dropFirst(8)), for: Array(bytes.prefix(8)), key: key) else { return false }
     let made = Int64(bitPattern: bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
     let (age, overflow) = step.subtractingReportingOverflow(made)
-    return !overflow && (0...Self.acceptedSteps).contains(age)
+    return !overflow && acceptedAges.contains(age)
   }
 
   /// The nonce of the given period.

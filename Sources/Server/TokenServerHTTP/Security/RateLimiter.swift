@@ -2,29 +2,48 @@
 import Synchronization
 import TokenServerCore
 
-/// Token buckets, one per key, in bounded memory.
+/// How many servers share the limits of rates.
+package final class ServerCount: Sendable {
+  private let count: Atomic<Int>
+
+  package init(_ count: Int = 1) { self.count = Atomic(max(1, count)) }
+
+  package var current: Int { count.load(ordering: .relaxed) }
+
+  package func set(_ count: Int) { self.count.store(max(1, count), ordering: .relaxed) }
+}
+
+/// Token buckets, one per key, in bounded memory. Each of several servers grants its part of the rate.
 final class RateLimiter: Sendable {
   private struct Bucket {
     var tokens: Double
     var filledAt: Duration
   }
 
-  private let perSecond: Double
-  private let burst: Double
+  private let totalPerSecond: Double
+  private let totalBurst: Double
   private let capacity: Int
+  private let servers: ServerCount
   private let uptime: @Sendable () -> Duration
   private let buckets = Mutex<[String: Bucket]>([:])
 
-  /// - Parameter capacity: the maximum number of keys; at the limit, full buckets are dropped.
+  /// - Parameters:
+  ///   - perSecond: of all servers together, as `burst`.
+  ///   - capacity: the maximum number of keys; at the limit, full buckets are dropped.
   init(
-    perSecond: Double, burst: Double, capacity: Int = 20_000,
+    perSecond: Double, burst: Double, capacity: Int = 20_000, servers: ServerCount = ServerCount(),
     uptime: @escaping @Sendable () -> Duration = Uptime.now
   ) {
-    self.perSecond = perSecond
-    self.burst = burst
+    totalPerSecond = perSecond
+    totalBurst = burst
+    self.servers = servers
     self.capacity = capacity
     self.uptime = uptime
   }
+
+  private var perSecond: Double { totalPerSecond / Double(servers.current) }
+  /// At least one request, with however many servers.
+  private var burst: Double { max(1, totalBurst / Double(servers.current)) }
 
   /// Returns a token that `allows` took.
   func giveBack(_ key: String) {

@@ -3,9 +3,16 @@ import Cryptography
 import Synchronization
 import TokenServerCore
 
+/// Remembers the identifiers of proofs or assertions that were used.
+protocol ReplayMemory: Sendable {
+  /// - Parameter owner: the owner of the identifier; two owners may use the same identifier.
+  func remember(_ identifier: String, of owner: String) async throws -> ReplayCache.Status
+  func forgetAll()
+}
+
 /// Remembers proof identifiers for at least `lifetime`, in bounded memory: two generations; the older one is dropped
 /// as a whole. The number per owner is limited, so that one owner cannot use up the capacity.
-final class ReplayCache: Sendable {
+final class ReplayCache: ReplayMemory {
   enum Status: Equatable, Sendable {
     case new
     case seen
@@ -61,7 +68,6 @@ final class ReplayCache: Sendable {
     state = Mutex(State(currentSince: uptime()))
   }
 
-  /// - Parameter owner: the owner of the identifier; two owners may use the same identifier.
   func remember(_ identifier: String, of owner: String) -> Status {
     let fingerprint = Fingerprint("\(owner) \(identifier)")
     let now = uptime()

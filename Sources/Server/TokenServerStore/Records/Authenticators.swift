@@ -38,7 +38,7 @@ extension Database {
         registration_id = excluded.registration_id, public_key = excluded.public_key,
         refresh_token_hash = excluded.refresh_token_hash, registration_data = excluded.registration_data,
         failures = 0, proposed_at_ms = excluded.proposed_at_ms
-      WHERE state = 'pending'
+      WHERE authenticator.state = 'pending'
       """,
       authenticator.name.parameters + [
         authenticator.kind.rawValue, authenticator.registrationID, authenticator.key.publicKey.bytes,

@@ -45,11 +45,24 @@ extension Database {
     )
     return try rows(
       """
-      SELECT * FROM callback WHERE due_at_ms <= ? AND host NOT IN (SELECT value FROM json_each(?))
-        AND portal NOT IN (SELECT value FROM json_each(?))
+      SELECT * FROM callback WHERE due_at_ms <= ? AND host NOT IN (\(dialect.textsOfList))
+        AND portal NOT IN (\(dialect.textsOfList))
       ORDER BY due_at_ms LIMIT ?
+      \(dialect.skippingLocked)
       """, [now, hosts, portals, limit]
     ).map { row throws(CorruptRowError) in try CallbackJob(row) }
+  }
+
+  /// As `callbacks`, for one of several servers: the callbacks are due again at `until`, in case that this server ends
+  /// before it has delivered them.
+  package func claimCallbacks(
+    dueBy now: Timestamp, until: Timestamp, without hosts: [String], portals: [String], limit: Int
+  ) throws -> [CallbackJob] {
+    let jobs = try callbacks(dueBy: now, without: hosts, portals: portals, limit: limit)
+    for job in jobs {
+      try run("UPDATE callback SET due_at_ms = ? WHERE transaction_id = ?", [until, job.transactionID])
+    }
+    return jobs
   }
 
   /// - Returns: false if the job was delivered or postponed since it was read.
@@ -60,7 +73,7 @@ extension Database {
 
   package func nextCallback(after now: Timestamp) throws -> Timestamp? {
     try row(
-      "SELECT CAST(MIN(due_at_ms) AS INTEGER) AS next FROM callback WHERE due_at_ms > ? AND due_at_ms <= ?",
+      "SELECT CAST(MIN(due_at_ms) AS BIGINT) AS next FROM callback WHERE due_at_ms > ? AND due_at_ms <= ?",
       [now, JSON.largestNumber]
     ).flatMap { try? $0.optionalTime("next") }
   }

@@ -25,7 +25,7 @@ extension Database {
     try run(
       """
       UPDATE profile SET push_token = ?, push_transport = ?, disenrolled = 0
-      WHERE client_id = ? AND id = ? AND key_id = ? AND acknowledged
+      WHERE client_id = ? AND id = ? AND key_id = ? AND acknowledged = 1
       """, [token, transport.rawValue, profile.clientID, profile.id, profile.keyID])
   }
 

@@ -9,6 +9,7 @@ extension Database {
     let due = try rows(
       """
       SELECT rowid AS row_number, * FROM mobile_auth_transaction WHERE state = 'open' AND expires_at_ms <= ? LIMIT 500
+      \(dialect.skippingLocked)
       """, [now])
     let table = "mobile_auth_transaction"
     for transaction in try readable(due, of: table, now: now, into: &effects, Transaction.init) {
@@ -22,7 +23,8 @@ extension Database {
     // SQLite sorts texts and blobs after numbers; the bound excludes these and all times after the year 9999.
     try row(
       """
-      SELECT CAST(MAX(0, MIN(expires_at_ms)) AS INTEGER) AS next FROM mobile_auth_transaction
+      SELECT CAST(CASE WHEN MIN(expires_at_ms) < 0 THEN 0 ELSE MIN(expires_at_ms) END AS BIGINT) AS next
+      FROM mobile_auth_transaction
       WHERE state = 'open' AND expires_at_ms <= ?
       """, [JSON.largestNumber]
     ).flatMap { try? $0.optionalTime("next") }
@@ -38,7 +40,7 @@ extension Database {
     try run("DELETE FROM verdict WHERE created_at_ms < ?", [endedBefore])
     try run("DELETE FROM pin_attempt WHERE created_at_ms < ?", [endedBefore])
     try run(
-      "DELETE FROM pin_change WHERE created_at_ms <= ? AND NOT is_committed", [now - StoredPINChange.lifetime])
+      "DELETE FROM pin_change WHERE created_at_ms <= ? AND is_committed = 0", [now - StoredPINChange.lifetime])
     try run("DELETE FROM authenticator_attempt WHERE created_at_ms < ?", [endedBefore])
     try run(
       "DELETE FROM authenticator WHERE state = 'pending' AND proposed_at_ms <= ?",

@@ -9,7 +9,8 @@ extension Database {
     try run(
       """
       INSERT INTO hold (user_id, until_ms) VALUES (?, ?)
-      ON CONFLICT (user_id) DO UPDATE SET until_ms = MAX(until_ms, excluded.until_ms)
+      ON CONFLICT (user_id) DO UPDATE SET until_ms =
+        CASE WHEN hold.until_ms > excluded.until_ms THEN hold.until_ms ELSE excluded.until_ms END
       """, [userID, until])
   }
 

@@ -12,7 +12,6 @@ extension Database {
 
   /// The size of the database, in bytes, without what its log contains.
   package func size() throws -> Int {
-    try row("SELECT page_count * page_size AS count FROM pragma_page_count(), pragma_page_size()")
-      .map { try $0.count("count") } ?? 0
+    try row(dialect.size).map { try $0.size("count") } ?? 0
   }
 }

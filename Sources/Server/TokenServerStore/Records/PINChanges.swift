@@ -37,7 +37,7 @@ extension Database {
   /// Replaces a change that was not committed.
   package func insertPINChange(_ id: String, _ knowledge: NewKnowledgeKey, now: Timestamp) throws {
     try run(
-      "DELETE FROM pin_change WHERE client_id = ? AND profile_id = ? AND NOT is_committed",
+      "DELETE FROM pin_change WHERE client_id = ? AND profile_id = ? AND is_committed = 0",
       [knowledge.clientID, knowledge.profileID])
     try run(
       """
@@ -57,12 +57,12 @@ extension Database {
       """
       UPDATE knowledge SET public_key = change.public_key, refresh_token_hash = change.refresh_token_hash
       FROM pin_change AS change
-      WHERE knowledge.client_id = ? AND knowledge.profile_id = ? AND change.id = ? AND NOT change.is_committed
+      WHERE knowledge.client_id = ? AND knowledge.profile_id = ? AND change.id = ? AND change.is_committed = 0
         AND change.client_id = knowledge.client_id AND change.profile_id = knowledge.profile_id
       """, [profile.clientID, profile.id, id])
     guard changed == 1 else { return false }
     try run(
-      "DELETE FROM pin_change WHERE client_id = ? AND profile_id = ? AND is_committed", [profile.clientID, profile.id])
+      "DELETE FROM pin_change WHERE client_id = ? AND profile_id = ? AND is_committed = 1", [profile.clientID, profile.id])
     try run("UPDATE pin_change SET is_committed = 1 WHERE id = ?", [id])
     return true
   }

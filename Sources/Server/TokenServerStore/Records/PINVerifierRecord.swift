@@ -26,7 +26,7 @@ extension Database {
       ON CONFLICT (client_id, profile_id) DO UPDATE SET public_key = excluded.public_key,
         refresh_token_hash = excluded.refresh_token_hash, nonce = excluded.nonce,
         proposed_at_ms = excluded.proposed_at_ms
-      WHERE state = 'pending'
+      WHERE knowledge.state = 'pending'
       """,
       [
         knowledge.clientID, knowledge.profileID, knowledge.publicKey.bytes, knowledge.refreshTokenHash,
@@ -65,6 +65,7 @@ extension Database {
       """
       SELECT rowid AS row_number, client_id, profile_id FROM knowledge
       WHERE state = 'pending' AND proposed_at_ms <= ? LIMIT 500
+      \(dialect.skippingLocked)
       """, [now - PINVerifierRecord.pendingFor])
     let profiles = try readable(due, of: "knowledge", now: now, into: &effects) { row in
       let name = ProfileName(clientID: try row.clientID("client_id"), id: try row.profileID("profile_id"))
@@ -81,7 +82,8 @@ extension Database {
   package func nextPendingExpiry() throws -> Timestamp? {
     try row(
       """
-      SELECT CAST(MAX(0, MIN(proposed_at_ms)) AS INTEGER) AS next FROM knowledge
+      SELECT CAST(CASE WHEN MIN(proposed_at_ms) < 0 THEN 0 ELSE MIN(proposed_at_ms) END AS BIGINT) AS next
+      FROM knowledge
       WHERE state = 'pending' AND proposed_at_ms <= ?
       """, [JSON.largestNumber]
     ).flatMap { try? $0.optionalTime("next") }.map { $0 + PINVerifierRecord.pendingFor }

@@ -4,17 +4,29 @@ package import TokenServerCore
 
 extension Profile {
   /// The query that `init` reads; a condition follows.
-  static let query = """
+  static func query(_ dialect: SQLDialect) -> String {
+    switch dialect {
+    case .sqlite: sqliteQuery
+    case .postgreSQL: postgreSQLQuery
+    }
+  }
+
+  private static let sqliteQuery = written(for: .sqlite)
+  private static let postgreSQLQuery = written(for: .postgreSQL)
+
+  private static func written(for dialect: SQLDialect) -> String {
+    """
     SELECT profile.*, public_key AS knowledge_key, state AS knowledge_state, nonce AS knowledge_nonce,
       knowledge.activation AS knowledge_activation, failures AS knowledge_failures,
       proposed_at_ms AS knowledge_proposed_at_ms,
-      (SELECT json_group_array(authenticator.kind || ':' || authenticator.id) FROM authenticator
+      (SELECT \(dialect.list(of: "authenticator.kind || ':' || authenticator.id")) FROM authenticator
         WHERE authenticator.client_id = profile.client_id AND authenticator.profile_id = profile.id
-          AND authenticator.state = 'active' AND typeof(authenticator.kind) = 'text'
-          AND typeof(authenticator.id) = 'text') AS authenticators,
+          AND authenticator.state = 'active' AND \(dialect.isText("authenticator.kind"))
+          AND \(dialect.isText("authenticator.id"))) AS authenticators,
       (SELECT device.capabilities FROM device WHERE device.id = profile.client_id) AS device_capabilities
     FROM profile LEFT JOIN knowledge ON knowledge.client_id = profile.client_id AND profile_id = profile.id
     """
+  }
 
   init(_ row: any SQLRow) throws {
     try self.init(
@@ -59,12 +71,12 @@ extension ProfileName {
 extension Database {
   /// Finds deleted profiles too.
   package func profile(_ id: ProfileID, on clientID: ClientID) throws -> Profile? {
-    try row(Profile.query + " WHERE profile.client_id = ? AND profile.id = ?", [clientID, id]).map(Profile.init)
+    try row(Profile.query(dialect) + " WHERE profile.client_id = ? AND profile.id = ?", [clientID, id]).map(Profile.init)
   }
 
   /// Returns the readable profiles of a device that are not deleted.
   package func profiles(on clientID: ClientID) throws -> [Profile] {
-    try rows(Profile.query + " WHERE profile.client_id = ? AND deleted_at_ms IS NULL", [clientID])
+    try rows(Profile.query(dialect) + " WHERE profile.client_id = ? AND deleted_at_ms IS NULL", [clientID])
       .compactMap { try? Profile($0) }
   }
 
@@ -83,7 +95,7 @@ extension Database {
   /// Deleted profiles whose keys are still stored, newest first.
   package func formerProfiles(on clientID: ClientID, limit: Int) throws -> [Profile] {
     try rows(
-      Profile.query
+      Profile.query(dialect)
         + " WHERE profile.client_id = ? AND former_server_key IS NOT NULL ORDER BY deleted_at_ms DESC LIMIT ?",
       [clientID, limit]
     ).compactMap { try? Profile($0) }
@@ -91,13 +103,13 @@ extension Database {
 
   /// Returns the readable profiles of a user that are not deleted.
   package func profiles(of userID: UserID) throws -> [Profile] {
-    try rows(Profile.query + " WHERE user_id = ? AND deleted_at_ms IS NULL", [userID])
+    try rows(Profile.query(dialect) + " WHERE user_id = ? AND deleted_at_ms IS NULL", [userID])
       .compactMap { try? Profile($0) }
   }
 
   package func profile(of userID: UserID, on clientID: ClientID) throws -> Profile? {
     try row(
-      Profile.query + " WHERE user_id = ? AND profile.client_id = ? AND deleted_at_ms IS NULL", [userID, clientID]
+      Profile.query(dialect) + " WHERE user_id = ? AND profile.client_id = ? AND deleted_at_ms IS NULL", [userID, clientID]
     ).map(Profile.init)
   }
 
@@ -108,7 +120,13 @@ extension Database {
     throws
   {
     try run(
-      "INSERT OR REPLACE INTO profile (client_id, id, user_id, activation, created_at_ms) VALUES (?, ?, ?, ?, ?)",
+      """
+      INSERT INTO profile (client_id, id, user_id, activation, created_at_ms) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (client_id, id) DO UPDATE SET user_id = excluded.user_id, activation = excluded.activation,
+        created_at_ms = excluded.created_at_ms, certificate = NULL, certificate_fingerprint = NULL, server_key = NULL,
+        key_id = NULL, acknowledged = 0, push_token = NULL, push_transport = NULL, disenrolled = 0,
+        deleted_at_ms = NULL, former_certificate = NULL, former_server_key = NULL
+      """,
       [clientID, id, userID, activation, now])
   }
 

@@ -4,7 +4,7 @@
 extension Database {
   /// - Returns: the fingerprint of the key for all enrollments; nil if there is none.
   package func sharedServerKey() throws -> String? {
-    try row("SELECT fingerprint FROM server_key WHERE is_shared").map { try $0.text("fingerprint") }
+    try row("SELECT fingerprint FROM server_key WHERE is_shared = 1").map { try $0.text("fingerprint") }
   }
 
   package func insertServerKey(_ fingerprint: String, sealedSecret: [UInt8], isShared: Bool) throws {

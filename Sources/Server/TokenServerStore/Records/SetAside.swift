@@ -38,7 +38,8 @@ extension Database {
   /// rows refer to them; lists omit them.
   /// - Returns: a line with the table and the row id for each unreadable row, at most 1000 lines per table.
   package func unreadableRows(of tables: [String]? = nil) throws -> [String] {
-    try (tables ?? readers.keys.sorted()).flatMap { table -> [String] in
+    let readers = readers(dialect)
+    return try (tables ?? readers.keys.sorted()).flatMap { table -> [String] in
       guard let (query, read) = readers[table] else { return [] }
       var lines: [String] = []
       try transaction.query(query, []) { row in
@@ -60,28 +61,32 @@ extension Database {
 }
 
 /// The query and the parser for the rows of each table.
-private let readers: [String: (query: String, read: @Sendable (any SQLRow) throws -> Void)] = [
-  "activation_code": ("SELECT rowid AS row_number, * FROM activation_code", { _ = try StoredActivationCode($0) }),
-  "api_client": ("SELECT rowid AS row_number, * FROM api_client", { _ = try APIClient($0) }),
-  "authenticator": ("SELECT rowid AS row_number, * FROM authenticator", { _ = try AuthenticatorRecord($0) }),
-  "device": ("SELECT rowid AS row_number, * FROM device", { _ = try Device($0) }),
-  "hold": (
-    "SELECT user_id AS row_number, * FROM hold", { _ = try ($0.userID("user_id"), $0.time("until_ms")) }
-  ),
-  "mobile_auth_transaction": (
-    "SELECT rowid AS row_number, * FROM mobile_auth_transaction",
-    { _ = try (Transaction($0), $0.optionalText("denial_reason")) }
-  ),
-  "pin_change": ("SELECT rowid AS row_number, * FROM pin_change", { _ = try StoredPINChange($0) }),
-  "profile": (
-    Profile.query.replacing("SELECT ", with: "SELECT profile.rowid AS row_number, ", maxReplacements: 1),
-    { _ = try Profile($0) }
-  ),
-  "server_key": (
-    "SELECT rowid AS row_number, * FROM server_key",
-    { _ = try ($0.text("fingerprint"), $0.bytes("sealed_secret"), $0.flag("is_shared")) }
-  ),
-]
+private func readers(
+  _ dialect: SQLDialect
+) -> [String: (query: String, read: @Sendable (any SQLRow) throws -> Void)] {
+  [
+    "activation_code": ("SELECT rowid AS row_number, * FROM activation_code", { _ = try StoredActivationCode($0) }),
+    "api_client": ("SELECT rowid AS row_number, * FROM api_client", { _ = try APIClient($0) }),
+    "authenticator": ("SELECT rowid AS row_number, * FROM authenticator", { _ = try AuthenticatorRecord($0) }),
+    "device": ("SELECT rowid AS row_number, * FROM device", { _ = try Device($0) }),
+    "hold": (
+      "SELECT user_id AS row_number, * FROM hold", { _ = try ($0.userID("user_id"), $0.time("until_ms")) }
+    ),
+    "mobile_auth_transaction": (
+      "SELECT rowid AS row_number, * FROM mobile_auth_transaction",
+      { _ = try (Transaction($0), $0.optionalText("denial_reason")) }
+    ),
+    "pin_change": ("SELECT rowid AS row_number, * FROM pin_change", { _ = try StoredPINChange($0) }),
+    "profile": (
+      Profile.query(dialect).replacing("SELECT ", with: "SELECT profile.rowid AS row_number, ", maxReplacements: 1),
+      { _ = try Profile($0) }
+    ),
+    "server_key": (
+      "SELECT rowid AS row_number, * FROM server_key",
+      { _ = try ($0.text("fingerprint"), $0.bytes("sealed_secret"), $0.flag("is_shared")) }
+    ),
+  ]
+}
 
 /// The row id for a report; of a table without row ids, its key.
 private func rowNumber(_ row: any SQLRow) -> String {

@@ -7,6 +7,8 @@ struct SQLiteTransaction: SQLTransaction {
 
   init(_ database: GRDB.Database) { self.database = database }
 
+  var dialect: SQLDialect { .sqlite }
+
   func execute(_ statement: String, _ parameters: [any SQLParameter]) throws -> Int {
     try database.cachedStatement(sql: statement).execute(arguments: StatementArguments(parameters))
     return database.changesCount

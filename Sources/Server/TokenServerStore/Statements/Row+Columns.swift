@@ -57,6 +57,11 @@ extension SQLRow {
   /// 0 to 1,000,000,000.
   func count(_ column: String) throws(CorruptRowError) -> Int { Int(try whole(column, within: 0...1_000_000_000)) }
 
+  /// A size in bytes: 0 to 9,007,199,254,740,991.
+  func size(_ column: String) throws(CorruptRowError) -> Int {
+    Int(try whole(column, within: 0...9_007_199_254_740_991))
+  }
+
   func flag(_ column: String) throws(CorruptRowError) -> Bool { try whole(column, within: 0...1) == 1 }
 
   private func whole(_ column: String, within range: ClosedRange<Int64>) throws(CorruptRowError) -> Int64 {

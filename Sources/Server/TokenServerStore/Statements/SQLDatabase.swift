@@ -20,6 +20,8 @@ protocol SQLDatabase: Sendable {
 
 /// One open database transaction. Parameters are bound to the `?` of a statement, in order.
 protocol SQLTransaction {
+  var dialect: SQLDialect { get }
+
   /// Runs one statement. Its text is constant, so an implementation may prepare it once for each connection.
   /// - Returns: the number of changed rows.
   func execute(_ statement: String, _ parameters: [any SQLParameter]) throws -> Int

@@ -2,7 +2,7 @@
 import TokenServerCore
 
 /// The value of a column or a parameter.
-enum SQLValue: Sendable, Equatable {
+enum SQLValue: Sendable, Hashable {
   case null
   case integer(Int64)
   case real(Double)

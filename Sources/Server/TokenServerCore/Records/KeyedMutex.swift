@@ -8,6 +8,8 @@ package final class KeyedMutex: Sendable {
   /// A key is present while a task holds it.
   private let waiting = Mutex<[String: Waiting]>([:])
 
+  package init() {}
+
   package func withLock<Value: Sendable>(
     _ key: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+import Logging
+import ServiceLifecycle
+import Synchronization
+import TokenServerCore
+import TokenServerHTTP
+import TokenServerStore
+
+/// Tells the other servers on the database that this one runs, and which devices are connected to it.
+final class Membership: Sendable {
+  private static let beat = Duration.seconds(2)
+  private static let forgetEvery = Duration.seconds(30)
+
+  /// How many servers run.
+  let servers = ServerCount()
+  private let store: Store
+  private let sharing: Store.Sharing
+  private let clock: ServerClock
+  private let log: Logger
+  /// Devices whose connection changed since it was last stored.
+  private let changes = Mutex<[ClientID: Bool]>([:])
+  private let changed = AsyncSignal()
+
+  init(store: Store, sharing: Store.Sharing, clock: ServerClock, log: Logger) {
+    self.store = store
+    self.sharing = sharing
+    self.clock = clock
+    self.log = log
+  }
+
+  func note(_ device: ClientID, isConnected: Bool) {
+    changes.withLock { $0[device] = isConnected }
+    changed.ring()
+  }
+
+  /// Registers this server; before it accepts requests.
+  func join() async throws { _ = try await noteServer() }
+
+  /// Keeps this server registered until it ends.
+  struct Beats: Service {
+    let membership: Membership
+    let hub: EventHub
+
+    func run() async throws { await membership.run(hub) }
+  }
+
+  private func run(_ hub: EventHub) async {
+    await cancelWhenGracefulShutdown { [self] in
+      var (lastBeat, lastForgot) = (Timestamp(0), Timestamp(0))
+      while !Task.isCancelled {
+        do {
+          let now = clock.now()
+          if now - lastBeat >= Self.beat {
+            // After a long outage the others have forgotten this server and its devices.
+            if try await noteServer() {
+              for device in hub.connectedDevices { note(device, isConnected: hub.isListening(device)) }
+            }
+            lastBeat = now
+          }
+          try await storeChanges()
+          if now - lastForgot >= Self.forgetEvery {
+            try await store.write { try $0.forgetShared(now: now) }
+            lastForgot = now
+          }
+        } catch { if !(error is CancellationError) { log.error("membership: \(error)") } }
+        await changed.wait(for: Self.beat)
+      }
+    }
+    try? await store.write { [server = sharing.server] in try $0.removeServer(server) }
+  }
+
+  /// - Returns: whether this server was new to the others.
+  private func noteServer() async throws -> Bool {
+    let now = clock.now()
+    let (isNew, running) = try await store.write { [server = sharing.server] in
+      try $0.noteServer(server, now: now)
+    }
+    servers.set(running)
+    return isNew
+  }
+
+  private func storeChanges() async throws {
+    let batch = changes.withLock { changes in
+      defer { changes = [:] }
+      return changes
+    }
+    guard !batch.isEmpty else { return }
+    do {
+      try await store.write { [server = sharing.server] in try $0.noteConnections(batch, server: server) }
+    } catch {
+      changes.withLock { $0.merge(batch) { newer, _ in newer } }
+      throw error
+    }
+  }
+}

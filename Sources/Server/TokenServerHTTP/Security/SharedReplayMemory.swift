@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+import Cryptography
+import TokenServerCore
+import TokenServerStore
+
+/// Remembers identifiers in the database, for all servers that use it. Rates of requests limit how many there are.
+struct SharedReplayMemory: ReplayMemory {
+  let store: Store
+  let clock: ServerClock
+  let lifetime: Duration
+
+  func remember(_ identifier: String, of owner: String) async throws -> ReplayCache.Status {
+    let fingerprint = Array(SHA256.hash(Array("\(owner) \(identifier)".utf8)).prefix(16))
+    let end = clock.now() + lifetime
+    return try await store.write { try $0.use(fingerprint, until: end) } ? .new : .seen
+  }
+
+  /// Never called: this memory is never full.
+  func forgetAll() {}
+}

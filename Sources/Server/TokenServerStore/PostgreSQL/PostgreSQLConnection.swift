@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+import CPostgreSQL
+import Glibc
+import TokenServerCore
+
+/// One connection to a database, for one thread at a time.
+final class PostgreSQLConnection {
+  /// For a statement and its answer: as long as a client waits for a response.
+  private static let timeLimit = Duration.seconds(15)
+
+  private let connection: OpaquePointer
+  /// The names of prepared statements, by text and types of parameters.
+  private var prepared: [Statement: String] = [:]
+
+  private struct Statement: Hashable {
+    let text: String
+    /// Numbers of PostgreSQL's types.
+    let types: [Oid]
+  }
+
+  /// Connects within 5 seconds for each address of the host.
+  init(to address: PostgreSQLAddress) throws {
+    let parameters = [
+      ("dbname", address.uri), ("client_encoding", "UTF8"), ("fallback_application_name", "token-server"),
+      ("connect_timeout", "5"), ("tcp_user_timeout", "15000"),
+    ]
+    guard
+      let connection = withCStrings(parameters.map(\.0), parameters.map(\.1), { PQconnectdbParams($0, $1, 1) })
+    else { throw PostgreSQLError(state: "", message: "no memory for a connection") }
+    self.connection = connection
+    guard PQstatus(connection) == CONNECTION_OK else { throw lost() }
+    PQsetnonblocking(connection, 1)
+    PQsetNoticeProcessor(connection, { _, _ in }, nil)
+    // A database whose default is not to wait for the disk would lose counted attempts at a power loss.
+    try run(
+      """
+      SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+      """)
+    try run("SET statement_timeout = '15s'")
+    try run("SET idle_in_transaction_session_timeout = '30s'")
+  }
+
+  deinit { PQfinish(connection) }
+
+  var isLost: Bool { PQstatus(connection) != CONNECTION_OK }
+
+  /// For poll(2); −1 if the connection is lost.
+  var socket: Int32 { PQsocket(connection) }
+
+  /// Runs one statement without parameters.
+  @discardableResult
+  func run(_ statement: String) throws -> PostgreSQLResult {
+    try result { PQsendQueryParams(connection, statement, 0, nil, nil, nil, nil, 1) }
+  }
+
+  /// Runs one statement; its text is prepared at the first use.
+  /// - Parameter text: with `$1`, `$2` and so on for the parameters.
+  func run(_ text: String, _ parameters: [SQLValue]) throws -> PostgreSQLResult {
+    let statement = Statement(text: text, types: parameters.map(\.type))
+    let name = try name(of: statement)
+    let values = try parameters.map { try $0.encoded() }
+    let lengths = values.map { Int32($0?.count ?? 0) }
+    let formats = [Int32](repeating: 1, count: values.count)
+    return try withPointers(values) { pointers in
+      try result {
+        PQsendQueryPrepared(connection, name, Int32(values.count), pointers, lengths, formats, 1)
+      }
+    }
+  }
+
+  private func name(of statement: Statement) throws -> String {
+    if let name = prepared[statement] { return name }
+    let name = "s\(prepared.count)"
+    _ = try result {
+      PQsendPrepare(connection, name, statement.text, Int32(statement.types.count), statement.types)
+    }
+    prepared[statement] = name
+    return name
+  }
+
+  /// Waits for data from the database, and returns the channels of notifications that have arrived.
+  /// - Parameter wakeUp: a descriptor that ends the wait when it becomes readable.
+  func notifications(within limit: Duration, wakeUp: Int32) throws -> [String] {
+    var descriptors = [
+      pollfd(fd: socket, events: Int16(POLLIN), revents: 0), pollfd(fd: wakeUp, events: Int16(POLLIN), revents: 0),
+    ]
+    poll(&descriptors, 2, Int32(clamping: limit.milliseconds))
+    guard PQconsumeInput(connection) == 1 else { throw lost() }
+    var channels: [String] = []
+    while let notification = PQnotifies(connection) {
+      defer { PQfreemem(notification) }
+      if let channel = notification.pointee.relname { channels.append(String(cString: channel)) }
+    }
+    return channels
+  }
+
+  /// Sends one request and waits for its result.
+  private func result(of send: () -> Int32) throws -> PostgreSQLResult {
+    let deadline = ContinuousClock.now + Self.timeLimit
+    guard send() == 1 else { throw lost() }
+    while true {
+      let left = PQflush(connection)
+      guard left >= 0 else { throw lost() }
+      if left == 0 { break }
+      try wait(for: POLLIN | POLLOUT, until: deadline)
+      guard PQconsumeInput(connection) == 1 else { throw lost() }
+    }
+    var last: OpaquePointer?
+    while true {
+      while PQisBusy(connection) == 1 {
+        try wait(for: POLLIN, until: deadline)
+        guard PQconsumeInput(connection) == 1 else { throw lost() }
+      }
+      guard let next = PQgetResult(connection) else { break }
+      PQclear(last)
+      last = next
+    }
+    guard let last else { throw lost() }
+    let result = PostgreSQLResult(owning: last)
+    switch PQresultStatus(last) {
+    case PGRES_COMMAND_OK, PGRES_TUPLES_OK: return result
+    default:
+      guard let state = PQresultErrorField(last, Int32(UInt8(ascii: "C"))) else { throw lost() }
+      let message = PQresultErrorField(last, Int32(UInt8(ascii: "M"))).map { String(cString: $0) }
+      throw PostgreSQLError(state: String(cString: state), message: message ?? "")
+    }
+  }
+
+  private func wait(for events: Int32, until deadline: ContinuousClock.Instant) throws {
+    var descriptor = pollfd(fd: socket, events: Int16(events), revents: 0)
+    let milliseconds = (deadline - .now).milliseconds
+    guard milliseconds > 0 else { throw PostgreSQLError(state: "", message: "the database does not answer") }
+    poll(&descriptor, 1, Int32(clamping: milliseconds))
+  }
+
+  private func lost() -> PostgreSQLError {
+    let message = PQerrorMessage(connection).map { String(cString: $0) } ?? ""
+    let line = message.split(separator: "\n").joined(separator: " ")
+    return PostgreSQLError(state: "", message: line.isEmpty ? "the connection to the database is lost" : line)
+  }
+}
+
+extension SQLValue {
+  /// The number of PostgreSQL's type; 0 lets the database decide, for a NULL.
+  fileprivate var type: Oid {
+    switch self {
+    case .null: 0
+    case .integer: 20
+    case .real: 701
+    case .text: 25
+    case .blob: 17
+    }
+  }
+
+  /// The binary format of the type; nil for NULL.
+  /// - Throws: for a text with U+0000, which PostgreSQL cannot store.
+  fileprivate func encoded() throws -> [UInt8]? {
+    switch self {
+    case .null: return nil
+    case .integer(let number): return withUnsafeBytes(of: number.bigEndian) { Array($0) }
+    case .real(let number): return withUnsafeBytes(of: number.bitPattern.bigEndian) { Array($0) }
+    case .text(let text):
+      guard !text.utf8.contains(0) else {
+        throw PostgreSQLError(state: "22021", message: "a text contains the character U+0000")
+      }
+      return Array(text.utf8)
+    case .blob(let bytes): return bytes
+    }
+  }
+}
+
+/// Calls `body` with two lists of C strings, each ended by nil.
+private func withCStrings<Result>(
+  _ first: [String], _ second: [String],
+  _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<UnsafePointer<CChar>?>) -> Result
+) -> Result {
+  let copies = [first, second].map { $0.map { strdup($0) } }
+  defer { copies.joined().forEach { free($0) } }
+  let lists = copies.map { $0.map { UnsafePointer($0) } + [nil] }
+  return body(lists[0], lists[1])
+}
+
+/// Calls `body` with pointers to the bytes of each value; nil for nil.
+private func withPointers<Result>(
+  _ values: [[UInt8]?], _ body: ([UnsafePointer<CChar>?]) throws -> Result
+) rethrows -> Result {
+  // One buffer for all. Its last byte gives an empty value an address, which NULL has not.
+  let all = Array(values.compactMap(\.self).joined()) + [0]
+  return try all.withUnsafeBytes { buffer in
+    var offset = 0
+    let start = buffer.bindMemory(to: CChar.self).baseAddress
+    return try body(
+      values.map { value in
+        guard let value, let start else { return nil }
+        defer { offset += value.count }
+        return start + offset
+      })
+  }
+}

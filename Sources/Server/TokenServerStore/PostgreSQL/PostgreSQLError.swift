@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// An error that the database reports, or the loss of the connection.
+struct PostgreSQLError: Error, CustomStringConvertible {
+  /// Five characters (PostgreSQL's manual, appendix A); empty if the connection is lost.
+  let state: String
+  /// The database's message without the values of the statement.
+  let message: String
+
+  var description: String { state.isEmpty ? message : "\(message) (SQLSTATE \(state))" }
+
+  /// The transaction conflicted with another one and can be repeated.
+  var isConflict: Bool { state == "40001" || state == "40P01" }
+
+  /// The database, or the way to it, has failed.
+  var isUnavailable: Bool {
+    // Connection, resources, operator intervention (shutdown, time limit), system errors; a read-only database.
+    state.isEmpty || ["08", "53", "57", "58"].contains(state.prefix(2)) || ["25006", "55P03"].contains(state)
+  }
+
+  /// Another server creates the same tables at the same time.
+  var isConcurrentCreation: Bool { ["23505", "42P07", "42710", "XX000"].contains(state) || isConflict }
+
+  var asStorageError: any Error {
+    guard isUnavailable || isConflict else { return self }
+    return StorageUnavailableError(reason: state.isEmpty ? "no connection" : "SQLSTATE \(state)", description: description)
+  }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+
+/// A connection that is opened at the first transaction, and again after it was lost. For one thread.
+final class PostgreSQLSession {
+  private let address: PostgreSQLAddress
+  private var connection: PostgreSQLConnection?
+
+  init(_ address: PostgreSQLAddress) { self.address = address }
+
+  /// Runs `body` in a transaction, and commits it. Repeats it after a conflict, and once on a new connection if the
+  /// connection was lost before the commit. If it is lost during the commit, nobody knows whether the transaction is
+  /// committed: the caller gets an error, and the client that repeats its request gets the stored reply.
+  /// - Parameters:
+  ///   - begin: the statement that begins it.
+  ///   - patience: for all repetitions.
+  func transaction<Value>(
+    _ begin: String, within patience: Duration, _ body: (any SQLTransaction) throws -> Value
+  ) throws -> Value {
+    let deadline = ContinuousClock.now + patience
+    var mayReconnect = true
+    var pause = Duration.milliseconds(1)
+    while true {
+      var isCommitting = false
+      do {
+        let connection = try current()
+        try connection.run(begin)
+        let value = try body(PostgreSQLTransaction(connection: connection))
+        isCommitting = true
+        try connection.run("COMMIT")
+        return value
+      } catch let error as PostgreSQLError {
+        rollBack()
+        if error.isConflict, ContinuousClock.now < deadline {
+          usleep(UInt32(clamping: (pause * Double.random(in: 0.5..<1.5)).microseconds))
+          pause = min(pause * 2, .milliseconds(100))
+        } else if error.isUnavailable, connection == nil, !isCommitting, mayReconnect {
+          mayReconnect = false
+        } else {
+          throw error.asStorageError
+        }
+      } catch {
+        rollBack()
+        throw error
+      }
+    }
+  }
+
+  private func current() throws -> PostgreSQLConnection {
+    if let connection, !connection.isLost { return connection }
+    connection = nil
+    let new = try PostgreSQLConnection(to: address)
+    connection = new
+    return new
+  }
+
+  /// Ends the transaction; drops the connection if that fails.
+  private func rollBack() {
+    guard let connection, !connection.isLost else { return self.connection = nil }
+    do { try connection.run("ROLLBACK") } catch { self.connection = nil }
+  }
+}
+
+extension Duration {
+  fileprivate var microseconds: Int64 {
+    components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
+  }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+import ReferenceProtocol
+package import TokenServerCore
+
+/// What servers on one PostgreSQL database tell each other. A SQLite file has one server and none of these tables.
+extension Database {
+  /// How long a server counts as running after it last wrote the time. The clocks of all servers must agree to within a
+  /// few seconds.
+  package static var serverLifetime: Duration { .seconds(10) }
+
+  /// Writes that the server runs.
+  /// - Returns: whether it was new to the others, and the number of running servers.
+  package func noteServer(_ id: String, now: Timestamp) throws -> (isNew: Bool, running: Int) {
+    let isKnown = try run("UPDATE server SET seen_at_ms = ? WHERE id = ?", [now, id]) > 0
+    if !isKnown { try run("INSERT INTO server (id, seen_at_ms) VALUES (?, ?)", [id, now]) }
+    let running = try row(
+      "SELECT COUNT(*) AS count FROM server WHERE seen_at_ms > ?", [now - Self.serverLifetime]
+    ).map { try $0.count("count") }
+    return (!isKnown, running ?? 1)
+  }
+
+  /// Deletes what is left of a server.
+  package func removeServer(_ id: String) throws {
+    try run("DELETE FROM lease WHERE owner = ?", [id])
+    try run("DELETE FROM connected_device WHERE server_id = ?", [id])
+    try run("DELETE FROM server WHERE id = ?", [id])
+  }
+
+  /// Deletes what has expired: servers that ended without a word, used proofs, events that every server has read.
+  package func forgetShared(now: Timestamp) throws {
+    let ended = try rows("SELECT id FROM server WHERE seen_at_ms < ?", [now - .seconds(60)])
+    for row in ended { try removeServer(row.text("id")) }
+    try run("DELETE FROM used_proof WHERE expires_at_ms < ?", [now])
+    try run("DELETE FROM outbox WHERE at_ms < ?", [now - .seconds(60)])
+  }
+
+  // MARK: Replays
+
+  /// - Parameter fingerprint: of a proof or an assertion.
+  /// - Returns: false if it was used before, at whichever server.
+  package func use(_ fingerprint: [UInt8], until: Timestamp) throws -> Bool {
+    try run(
+      "INSERT INTO used_proof (fingerprint, expires_at_ms) VALUES (?, ?) ON CONFLICT DO NOTHING",
+      [fingerprint, until]) == 1
+  }
+
+  // MARK: Leases
+
+  /// Takes a lease, unless another running server has it.
+  /// - Parameter owner: the id of this server.
+  func takeLease(_ name: String, owner: String, now: Timestamp) throws -> Bool {
+    try run(
+      """
+      INSERT INTO lease (name, owner) VALUES (?, ?)
+      ON CONFLICT (name) DO UPDATE SET owner = excluded.owner
+      WHERE lease.owner = excluded.owner OR lease.owner NOT IN (SELECT id FROM server WHERE seen_at_ms > ?)
+      """, [name, owner, now - Self.serverLifetime]) == 1
+  }
+
+  func endLease(_ name: String, owner: String) throws {
+    try run("DELETE FROM lease WHERE name = ? AND owner = ?", [name, owner])
+  }
+
+  // MARK: Connected devices
+
+  package func noteConnections(_ changes: [ClientID: Bool], server: String) throws {
+    for (device, isConnected) in changes {
+      if isConnected {
+        try run(
+          "INSERT INTO connected_device (client_id, server_id) VALUES (?, ?) ON CONFLICT DO NOTHING", [device, server])
+      } else {
+        try run("DELETE FROM connected_device WHERE client_id = ? AND server_id = ?", [device, server])
+      }
+    }
+  }
+
+  package func isConnected(_ device: ClientID, now: Timestamp) throws -> Bool {
+    guard dialect == .postgreSQL else { return false }
+    return try row(
+      """
+      SELECT 1 FROM connected_device JOIN server ON server.id = connected_device.server_id
+      WHERE client_id = ? AND seen_at_ms > ?
+      """, [device, now - Self.serverLifetime]) != nil
+  }
+
+  // MARK: Events
+
+  /// Posts events for the other servers.
+  /// - Parameter server: the id of this server; empty for a command.
+  package func post(_ events: [SharedEvent], from server: String, now: Timestamp) throws {
+    for event in events {
+      try run(
+        "INSERT INTO outbox (client_id, event, origin, is_mailed, at_ms) VALUES (?, ?, ?, ?, ?)",
+        [event.notice.clientID, JSON.encode(event.notice.event), server, event.isMailed, now])
+    }
+  }
+
+  /// Wakes the servers, so that they read the events at once.
+  func notifyServers() throws { _ = try row("SELECT pg_notify(?, '')", [SharedEvent.channel]) }
+
+  /// The events of other servers and of commands.
+  /// - Returns: for each its number, and nil in place of an unreadable one. The numbers of events that are posted at the
+  ///   same time can become visible in any order.
+  package func events(after number: Int64, notFrom server: String) throws -> [(number: Int64, event: SharedEvent?)] {
+    try rows("SELECT * FROM outbox WHERE rowid > ? ORDER BY rowid LIMIT 5000", [number]).map { row in
+      (Int64(try row.size("rowid")), try row.text("origin") == server ? nil : try? SharedEvent(row))
+    }
+  }
+}
+
+/// An event for a device that may be connected to another server.
+package struct SharedEvent: Sendable, Equatable {
+  /// The channel of NOTIFY.
+  package static let channel = "token_server"
+
+  package let notice: Effects.Notice
+  /// Whether it was published at the MQTT broker already.
+  package let isMailed: Bool
+
+  package init(_ notice: Effects.Notice, isMailed: Bool) {
+    self.notice = notice
+    self.isMailed = isMailed
+  }
+
+  init(_ row: any SQLRow) throws {
+    notice = Effects.Notice(
+      clientID: try row.clientID("client_id"), event: try JSON.decode(DeviceEvent.self, from: row.bytes("event")))
+    isMailed = try row.flag("is_mailed")
+  }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The few places in which the database engines need different SQL.
+enum SQLDialect: Sendable {
+  case sqlite
+  /// PostgreSQL 15 or later. Every statement of the server is also in the subset of CockroachDB and YugabyteDB.
+  case postgreSQL
+
+  /// A subquery with the texts of a parameter, which is a JSON list of strings.
+  var textsOfList: String {
+    switch self {
+    case .sqlite: "SELECT value FROM json_each(?)"
+    case .postgreSQL: "SELECT json_array_elements_text(CAST(? AS JSON))"
+    }
+  }
+
+  /// An aggregate: the texts of a group as a JSON list of strings.
+  func list(of text: String) -> String {
+    switch self {
+    case .sqlite: "json_group_array(\(text))"
+    case .postgreSQL: "COALESCE(CAST(json_agg(\(text)) AS TEXT), '[]')"
+    }
+  }
+
+  /// Whether a column contains text: in a damaged SQLite file it may contain anything.
+  func isText(_ column: String) -> String {
+    switch self {
+    case .sqlite: "typeof(\(column)) = 'text'"
+    case .postgreSQL: "TRUE"
+    }
+  }
+
+  /// At the end of a query: locks the rows, and leaves out those that another server works on.
+  var skippingLocked: String {
+    switch self {
+    case .sqlite: ""
+    case .postgreSQL: "FOR UPDATE SKIP LOCKED"
+    }
+  }
+
+  /// A query for the size of the database in bytes, as `count`, without what its log contains.
+  var size: String {
+    switch self {
+    case .sqlite: "SELECT page_count * page_size AS count FROM pragma_page_count(), pragma_page_size()"
+    case .postgreSQL: "SELECT pg_database_size(current_database()) AS count"
+    }
+  }
+}

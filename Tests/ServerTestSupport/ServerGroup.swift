@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
+import Foundation
+import Synchronization
+
+/// Several servers on one PostgreSQL database, behind HAProxy.
+package final class ServerGroup: Sendable {
+  private struct Member {
+    var program: RunningProgram
+    let directory: String
+    let port: Int
+  }
+
+  /// Of the balancer.
+  package let url: String
+  let first: RunningProgram
+  private let members: Mutex<[Member]>
+  private let balancer: TestBalancer
+
+  /// - Parameters:
+  ///   - directory: that of the first server; the others have copies of it.
+  ///   - port: of the balancer.
+  init(of count: Int, in directory: String, port: Int) throws {
+    let url = "https://127.0.0.1:\(port)"
+    try Self.edit(directory + "/config.toml") { text in
+      let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+      return (["issuer = \"\(url)\""] + lines.filter { !$0.hasPrefix("issuer = ") }).joined(separator: "\n")
+    }
+    let ports = try (0..<count).map { _ in try freePort() }
+    var members: [Member] = []
+    for port in ports {
+      var own = directory
+      if !members.isEmpty {
+        own = try ServerDirectories.copy(of: directory, sharing: true)
+        // Tests put scripts into the first directory.
+        try Self.edit(own + "/config.toml") {
+          $0.replacingOccurrences(of: "scripts = \"", with: "scripts = \"\(directory)/")
+        }
+      }
+      members.append(Member(program: try Self.serve(own, port: port).0, directory: own, port: port))
+    }
+    self.url = url
+    first = members[0].program
+    self.members = Mutex(members)
+    balancer = try TestBalancer(port: port, servers: ports)
+  }
+
+  /// Starts a server.
+  /// - Returns: the process, and the issuer that it prints.
+  static func serve(_ directory: String, port: Int) throws -> (RunningProgram, String) {
+    let log = directory + "/log"
+    let program = try RunningProgram(
+      BuiltProgram.path("token-server"), ["serve", "--directory", directory, "--port", String(port)], errors: log)
+    guard let line = program.nextLine(), line.hasPrefix("listening on ") else {
+      let complaint = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
+      throw Curl.CurlError(description: "serve did not start: \(complaint)")
+    }
+    return (program, String(line.dropFirst("listening on ".count)))
+  }
+
+  /// Kills a server, and starts it again.
+  /// - Parameter index: from 0; not by two callers for the same server.
+  package func restart(_ index: Int) throws {
+    let member = members.withLock { $0[index] }
+    member.program.send(SIGKILL)
+    _ = member.program.waitForEnd()
+    let program = try Self.serve(member.directory, port: member.port).0
+    members.withLock { $0[index].program = program }
+  }
+
+  /// - Returns: the largest exit status.
+  func stop(killing: Bool) -> Int32 {
+    let all = members.withLock { $0 }
+    for member in all { member.program.send(killing ? SIGKILL : SIGTERM) }
+    balancer.stop()
+    return all.map { $0.program.waitForEnd() }.max() ?? 0
+  }
+
+  deinit {
+    for member in members.withLock({ $0 }).dropFirst() { try? FileManager.default.removeItem(atPath: member.directory) }
+  }
+
+  private static func edit(_ file: String, _ change: (String) -> String) throws {
+    try change(String(contentsOfFile: file, encoding: .utf8)).write(toFile: file, atomically: true, encoding: .utf8)
+  }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Synchronization
+
+/// A PostgreSQL of Debian's package, without durability, reached by a socket in a directory of its own. It runs as an
+/// unprivileged user, and until this process exits.
+package final class TestPostgreSQL: Sendable {
+  package struct PostgreSQLError: Error, CustomStringConvertible {
+    package let description: String
+  }
+
+  /// Started at the first use.
+  private static let shared = Result { try TestPostgreSQL() }
+
+  private let directory: String
+  private let server: Mutex<RunningProgram>
+  private let start: @Sendable () throws -> RunningProgram
+  private let databases = Atomic<Int>(0)
+
+  /// - Parameter template: the URL of a database to copy, to which nobody is connected; nil for an empty one.
+  /// - Returns: the URL of a new database.
+  package static func newDatabase(copying template: String? = nil) throws -> String {
+    let cluster = try shared.get()
+    let name = "test\(cluster.databases.add(1, ordering: .relaxed).newValue)"
+    let original = template.flatMap { Self.name(in: $0) }
+    // The connections of a program that was killed end a moment later.
+    let deadline = ContinuousClock.now + .seconds(10)
+    while true {
+      do {
+        try cluster.query("CREATE DATABASE \(name) TEMPLATE \(original ?? "template0")")
+        return cluster.url(of: name)
+      } catch {
+        guard ContinuousClock.now < deadline, "\(error)".contains("being accessed") else { throw error }
+        usleep(20_000)
+      }
+    }
+  }
+
+  /// Deletes a database, also if programs are connected to it.
+  package static func drop(_ url: String) {
+    guard let cluster = try? shared.get(), let name = name(in: url) else { return }
+    try? cluster.query("DROP DATABASE IF EXISTS \(name) WITH (FORCE)")
+  }
+
+  private static func name(in url: String) -> String? {
+    url.split(separator: "?").first?.split(separator: "/").last.map(String.init)
+  }
+
+  /// Runs SQL as the superuser.
+  /// - Returns: the rows, one a line, with columns separated by `|`.
+  @discardableResult
+  package static func query(_ statement: String, in url: String) throws -> String {
+    let output = try run("/usr/bin/psql", [url, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", statement])
+    guard output.status == 0 else { throw PostgreSQLError(description: "\(statement): \(output.errors)") }
+    return output.text
+  }
+
+  private init() throws {
+    guard
+      let programs = try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql")
+        .sorted(by: { $0.compare($1, options: .numeric) == .orderedAscending }).last.map({
+          "/usr/lib/postgresql/\($0)/bin"
+        })
+    else { throw PostgreSQLError(description: "there is no PostgreSQL: install Debian's package of that name") }
+    directory = "/tmp/test-postgresql-\(UUID().uuidString.prefix(8))"
+    try FileManager.default.createDirectory(
+      atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    let isRoot = geteuid() == 0
+    // PostgreSQL refuses to run as root.
+    if isRoot { chown(directory, 65534, 65534) }
+    func command(_ program: String, _ arguments: [String]) -> (String, [String]) {
+      isRoot
+        ? ("/usr/bin/setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", "\(programs)/\(program)"] + arguments)
+        : ("\(programs)/\(program)", arguments)
+    }
+    let create = command(
+      "initdb",
+      ["-D", "\(directory)/data", "-U", "approval", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"])
+    let created = try run(create.0, create.1)
+    guard created.status == 0 else { throw PostgreSQLError(description: "initdb: \(created.errors)") }
+    let (program, arguments) = command(
+      "postgres",
+      ["-D", "\(directory)/data", "-k", directory, "-h", "", "-c", "fsync=off", "-c", "max_connections=400"])
+    start = { [directory] in
+      let server = try RunningProgram(program, arguments, errors: "\(directory)/log")
+      TestPostgreSQL.end.withLock { $0 = (server.processIdentifier, directory) }
+      return server
+    }
+    server = Mutex(try start())
+    atexit { TestPostgreSQL.stop() }
+    try waitUntilReady()
+  }
+
+  /// Ends the database at once, as a crash does, and starts it again.
+  package static func restart() throws {
+    let cluster = try shared.get()
+    try cluster.server.withLock { server in
+      server.send(SIGQUIT)
+      server.waitForEnd()
+      server = try cluster.start()
+    }
+    try cluster.waitUntilReady()
+  }
+
+  private func waitUntilReady() throws {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while (try? query("SELECT 1")) == nil {
+      guard ContinuousClock.now < deadline else {
+        throw PostgreSQLError(
+          description: "PostgreSQL did not start: \((try? String(contentsOfFile: "\(directory)/log", encoding: .utf8)) ?? "")")
+      }
+      usleep(50_000)
+    }
+  }
+
+  private typealias Running = (process: Int32, directory: String)
+  private static let end = Mutex<Running?>(nil)
+
+  private static func stop() {
+    guard let running = end.withLock({ $0 }) else { return }
+    kill(running.process, SIGQUIT)
+    try? FileManager.default.removeItem(atPath: running.directory)
+  }
+
+  private func query(_ statement: String) throws { try Self.query(statement, in: url(of: "postgres")) }
+
+  private func url(of database: String) -> String { "postgresql://approval@/\(database)?host=\(directory)" }
+}

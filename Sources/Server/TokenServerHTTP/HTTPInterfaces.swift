@@ -60,8 +60,10 @@ package struct HTTPInterfaces: Sendable {
     let perSecond = Double(configuration.limits.deviceRequestsPerSecond)
     return DeviceGate(
       store: store, hasher: hasher, origin: origin, clock: clock, nonces: hub.nonces,
-      seenProofs: memory(lifetime: .seconds(300), or: ReplayCache(
-        lifetime: .seconds(300), capacity: 500_000, share: 62_500)),
+      seenProofs: memory(
+        lifetime: .seconds(300),
+        or: ReplayCache(
+          lifetime: .seconds(300), capacity: 500_000, share: 62_500)),
       limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond, servers: servers), revocations: revocations)
   }
 
@@ -111,7 +113,7 @@ package struct HTTPInterfaces: Sendable {
       registrations: AuthenticatorRegistrationService(
         gate: gate, keyring: keyring, pins: pins, authenticators: authenticators)
     ).add(to: router)
-    EventRoutes(gate: gate, hub: hub).add(to: router)
+    EventRoutes(gate: gate, hub: hub, log: announcer.deviceLog).add(to: router)
   }
 
   private func addPortalRoutes(to router: Router<ServerContext>) {

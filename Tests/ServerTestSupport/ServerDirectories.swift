@@ -15,7 +15,7 @@ package enum TestDeployment {
   private static func environment(_ name: String) -> String? { ProcessInfo.processInfo.environment[name] }
 
   /// The database that a configuration names.
-  static func database(of directory: String) -> String? {
+  package static func database(of directory: String) -> String? {
     let text = (try? String(contentsOfFile: directory + "/config.toml", encoding: .utf8)) ?? ""
     return text.split(separator: "\n").first { $0.hasPrefix("url = \"postgresql:") }?.split(separator: "\"")[1]
       .description

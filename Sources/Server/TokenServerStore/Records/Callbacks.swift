@@ -37,8 +37,9 @@ extension Database {
   /// - Parameters:
   ///   - hosts: hosts to leave out.
   ///   - portals: portals to leave out.
+  ///   - isClaim: whether to lock the rows, in a transaction that writes, and leave out those that are locked.
   package func callbacks(
-    dueBy now: Timestamp, without hosts: [String], portals: [String] = [], limit: Int
+    dueBy now: Timestamp, without hosts: [String], portals: [String] = [], limit: Int, isClaim: Bool = false
   ) throws -> [CallbackJob] {
     let (hosts, portals) = (
       String(decoding: JSON.encode(hosts), as: UTF8.self), String(decoding: JSON.encode(portals), as: UTF8.self)
@@ -48,7 +49,7 @@ extension Database {
       SELECT * FROM callback WHERE due_at_ms <= ? AND host NOT IN (\(dialect.textsOfList))
         AND portal NOT IN (\(dialect.textsOfList))
       ORDER BY due_at_ms LIMIT ?
-      \(dialect.skippingLocked)
+      \(isClaim ? dialect.skippingLocked : "")
       """, [now, hosts, portals, limit]
     ).map { row throws(CorruptRowError) in try CallbackJob(row) }
   }
@@ -58,7 +59,7 @@ extension Database {
   package func claimCallbacks(
     dueBy now: Timestamp, until: Timestamp, without hosts: [String], portals: [String], limit: Int
   ) throws -> [CallbackJob] {
-    let jobs = try callbacks(dueBy: now, without: hosts, portals: portals, limit: limit)
+    let jobs = try callbacks(dueBy: now, without: hosts, portals: portals, limit: limit, isClaim: true)
     for job in jobs {
       try run("UPDATE callback SET due_at_ms = ? WHERE transaction_id = ?", [until, job.transactionID])
     }

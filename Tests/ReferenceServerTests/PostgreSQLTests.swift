@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
+import Foundation
+import ReferenceProtocol
+import ServerTestSupport
+import Synchronization
+import Testing
+
+@testable import TokenServerCore
+@testable import TokenServerStore
+
+@Suite(.timeLimit(.minutes(5))) struct PostgreSQLAddressTests {
+  @Test(
+    "Accepted",
+    arguments: [
+      ("postgresql:///tokens", "postgresql:///tokens"),
+      ("postgresql://ann:secret@localhost:5433/tokens", "postgresql://localhost:5433/tokens"),
+      ("postgres://ann@/tokens?host=/run/postgresql", "postgresql:///run/postgresql/tokens"),
+      ("postgresql://db.example/tokens?sslmode=verify-full", "postgresql://db.example/tokens"),
+    ])
+  func accepted(text: String, shown: String) throws {
+    #expect(try PostgreSQLAddress(text).publicName == shown)
+  }
+
+  @Test(
+    "Refused, without the password in the error",
+    arguments: [
+      "", "sqlite:///secret", "postgresql://ann:secret@db.example/tokens", "postgresql://[::1/tokens?password=secret",
+      "postgresql://ann:secret@localhost/", "postgresql://localhost,db.example/tokens?password=secret",
+      "postgresql://localhost/tokens?nonsense=secret", "postgresql:///t?password=secret\0",
+      "postgresql:///" + String(repeating: "t", count: 3000),
+    ])
+  func refused(text: String) {
+    let error = #expect(throws: PostgreSQLAddress.AddressError.self) { try PostgreSQLAddress(text) }
+    #expect(error?.description.contains("secret") == false)
+  }
+
+  @Test("Placeholders are numbered", arguments: [("?", "$1"), ("a = ? AND b IN (?, ?)", "a = $1 AND b IN ($2, $3)"), ("", "")])
+  func placeholders(text: String, numbered: String) { #expect(Placeholders.numbered(text) == numbered) }
+}
+
+/// What several servers on one database need from it.
+@Suite(.timeLimit(.minutes(5))) struct SharedStoreTests {
+  private let first: TemporaryStore
+  private let second: Store
+
+  init() throws {
+    first = try TemporaryStore(.postgreSQL)
+    second = try Store(PostgreSQLAddress(first.url ?? ""), connections: 2)
+  }
+
+  private final class Count: Sendable {
+    let inside = Atomic<Int>(0)
+    let together = Atomic<Int>(0)
+  }
+
+  private func server(_ store: Store) throws -> String { try #require(store.sharedBy?.server) }
+
+  @Test("Values of all kinds are read as they were written, with empty ones and NULL") func values() async throws {
+    let values: [[SQLValue]] = [
+      [.text("p"), .text(""), .blob([]), .null, .integer(.max)],
+      [.text("q\u{1F600}'"), .text("a\nb"), .blob([0, 255]), .blob([0]), .integer(.min)],
+    ]
+    try await first.store.write { database in
+      for row in values {
+        try database.run(
+          "INSERT INTO pin_change (id, client_id, profile_id, public_key, refresh_token_hash, created_at_ms) VALUES (?, ?, ?, ?, ?, 1)",
+          [row[0], row[1], row[0], row[2], row[2]])
+      }
+      try database.run("INSERT INTO running (name, value) VALUES ('n', ?)", ["x"])
+    }
+    let read = try await second.read { database in
+      try database.rows("SELECT id, client_id, public_key FROM pin_change ORDER BY id").map {
+        [$0.value(of: "id"), $0.value(of: "client_id"), $0.value(of: "public_key")]
+      }
+    }
+    #expect(read == values.map { Array($0[0...2]) })
+    let numbers = try await second.read { database in
+      try database.row("SELECT CAST(? AS BIGINT) AS a, CAST(? AS BIGINT) AS b, CAST(? AS BYTEA) AS c", [Int64.min, Int64.max, SQLValue.null])
+        .map { [$0.value(of: "a"), $0.value(of: "b"), $0.value(of: "c")] }
+    }
+    #expect(numbers == [.integer(.min), .integer(.max), .null])
+  }
+
+  @Test("A text with U+0000 is an error of its statement only") func zero() async throws {
+    await #expect(throws: (any Error).self) {
+      try await first.store.write { try $0.insertUser(UserID("a\0"), now: Timestamp(0)) }
+    }
+    #expect(try await first.store.write { try $0.insertUser(UserID("a"), now: Timestamp(0)) })
+  }
+
+  @Test("Conflicting changes are repeated until each has happened once") func conflicts() async throws {
+    try await first.store.write { try $0.setIssuer("0") }
+    try await withThrowingTaskGroup { group in
+      for store in [first.store, second, first.store, second] {
+        group.addTask {
+          for _ in 0..<25 {
+            try await store.write { database in
+              let number = try database.issuer().flatMap { Int($0) } ?? 0
+              try database.setIssuer("\(number + 1)")
+            }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try await second.read { try $0.issuer() } == "100")
+  }
+
+  @Test("A proof is used once, at whichever server") func proofs() async throws {
+    let stores = [first.store, second]
+    let uses = try await withThrowingTaskGroup(of: Bool.self) { group in
+      for number in 0..<16 {
+        group.addTask { try await stores[number % 2].write { try $0.use([1, 2, 3], until: Timestamp(1000)) } }
+      }
+      return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+    }
+    #expect(uses == 1)
+    try await first.store.write { try $0.forgetShared(now: Timestamp(1001)) }
+    #expect(try await second.write { try $0.use([1, 2, 3], until: Timestamp(2000)) })
+  }
+
+  @Test("One server at a time runs a body; the lease of one that ended is free") func leases() async throws {
+    let now = ServerClock.system.now()
+    for store in [first.store, second] {
+      let id = try server(store)
+      _ = try await store.write { try $0.noteServer(id, now: now) }
+    }
+    let count = Count()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<12 {
+        let store = number % 2 == 0 ? first.store : second
+        group.addTask {
+          try await store.exclusively("x") {
+            if count.inside.add(1, ordering: .relaxed).newValue > 1 { count.together.add(1, ordering: .relaxed) }
+            try await Task.sleep(for: .milliseconds(5))
+            count.inside.subtract(1, ordering: .relaxed)
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(count.together.load(ordering: .relaxed) == 0)
+    let (one, other) = (try server(first.store), try server(second))
+    #expect(try await first.store.write { try $0.takeLease("y", owner: one, now: now) })
+    #expect(try await !second.write { try $0.takeLease("y", owner: other, now: now) })
+    #expect(try await first.store.write { try $0.takeLease("y", owner: one, now: now) })
+    // The first server has not written the time for ten seconds.
+    let later = now + .seconds(11)
+    _ = try await second.write { try $0.noteServer(other, now: later) }
+    #expect(try await second.write { try $0.takeLease("y", owner: other, now: later) })
+  }
+
+  @Test("Running servers are counted, and forgotten with their devices") func members() async throws {
+    let (one, other, device) = (try server(first.store), try server(second), ClientID("D"))
+    #expect(try await first.store.write { try $0.noteServer(one, now: Timestamp(0)) } == (true, 1))
+    #expect(try await second.write { try $0.noteServer(other, now: Timestamp(5000)) } == (true, 2))
+    try await first.store.write { try $0.noteConnections([device: true], server: one) }
+    try await first.store.write { try $0.noteConnections([device: true], server: one) }
+    #expect(try await second.read { try $0.isConnected(device, now: Timestamp(5000)) })
+    #expect(try await !second.read { try $0.isConnected(device, now: Timestamp(10_001)) })
+    #expect(try await second.write { try $0.noteServer(other, now: Timestamp(12_000)) } == (false, 1))
+    try await second.write { try $0.forgetShared(now: Timestamp(61_000)) }
+    #expect(try await first.store.write { try $0.noteServer(one, now: Timestamp(61_000)) } == (true, 1))
+    #expect(try await !second.read { try $0.isConnected(device, now: Timestamp(61_000)) })
+  }
+
+  @Test("Events reach the other servers, with those of commands") func events() async throws {
+    let (one, other) = (try server(first.store), try server(second))
+    let event = SharedEvent(.init(clientID: ClientID("D"), event: DeviceEvent(.request)), isMailed: true)
+    let command = Effects(notices: [.init(clientID: ClientID("E"), event: DeviceEvent(.deviceRevoked))])
+    try await first.store.write { try $0.post([event], from: one, now: Timestamp(1)) }
+    try await first.store.write { try $0.post(command, now: Timestamp(1)) }
+    _ = try await first.store.write {
+      try $0.run("INSERT INTO outbox (client_id, event, origin) VALUES ('F', ?, 'x')", [[UInt8](" {".utf8)])
+    }
+    let (own, others) = (
+      try await first.store.read { try $0.events(after: 0, notFrom: one) },
+      try await second.read { try $0.events(after: 0, notFrom: other) }
+    )
+    #expect(own.map(\.event) == [nil, SharedEvent(command.notices[0], isMailed: false), nil])
+    #expect(others.map(\.event) == [event, SharedEvent(command.notices[0], isMailed: false), nil])
+    #expect(try await second.read { try $0.events(after: others[1].number, notFrom: other) }.count == 1)
+  }
+
+  @Test("A callback is claimed by one server, and due again if that one ends") func callbacks() async throws {
+    try await first.store.write { database in
+      for number in 0..<20 {
+        try database.insertCallback("t\(number)", url: "https://portal.example/", of: "p", dueAt: Timestamp(1))
+      }
+    }
+    let stores = [first.store, second]
+    let claimed = try await withThrowingTaskGroup(of: [String].self) { group in
+      for number in 0..<4 {
+        group.addTask {
+          try await stores[number % 2].write {
+            try $0.claimCallbacks(dueBy: Timestamp(10), until: Timestamp(99), without: [], portals: [], limit: 8)
+              .map(\.transactionID)
+          }
+        }
+      }
+      return try await group.reduce(into: []) { $0 += $1 }
+    }
+    #expect(Set(claimed).count == claimed.count && claimed.count == 20)
+    let again = try await second.write {
+      try $0.claimCallbacks(dueBy: Timestamp(99), until: Timestamp(200), without: [], portals: [], limit: 99)
+    }
+    #expect(again.count == 20)
+  }
+}
+
+/// `token-server init --database` and `token-server migrate`.
+@Suite(.timeLimit(.minutes(5))) struct PostgreSQLCommandTests {
+  private func serverProgram(_ arguments: String...) throws -> ProgramOutput {
+    try run(BuiltProgram.path("token-server"), arguments)
+  }
+
+  @Test("A server is initialized on PostgreSQL, and its commands use it") func initialize() throws {
+    let (directory, url) = (NSTemporaryDirectory() + "init-\(UUID().uuidString)", try TestPostgreSQL.newDatabase())
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(try serverProgram("init", "--directory", directory, "--database", url).status == 0)
+    #expect(!FileManager.default.fileExists(atPath: directory + "/token-server.db"))
+    #expect(try serverProgram("user", "add", "alice", "--directory", directory).status == 0)
+    #expect(try TestPostgreSQL.query(#"SELECT id FROM "user""#, in: url) == "alice\n")
+    let twice = try serverProgram("user", "add", "alice", "--directory", directory)
+    #expect(twice.status == 1 && twice.errors.contains("already exists"))
+    let refused = try serverProgram("init", "--directory", directory + "2", "--database", "postgresql://ann:pw@db/t")
+    #expect(refused.status == 1 && refused.errors.contains("sslmode") && !refused.errors.contains("pw"))
+    #expect(!FileManager.default.fileExists(atPath: directory + "2"))
+  }
+
+  @Test("A database of a later version is refused") func later() throws {
+    let server = try TokenServerProcess(directory: ServerDirectories.new(onPostgreSQL: true))
+    #expect(server.stop() == 0)
+    let url = try #require(TestDeployment.database(of: server.directory))
+    try TestPostgreSQL.query("INSERT INTO schema_migration VALUES ('999: later')", in: url)
+    let output = try serverProgram("user", "add", "bob", "--directory", server.directory)
+    #expect(output.status == 1 && output.errors.contains("later version of token-server"))
+  }
+
+  @Test("A server moves to PostgreSQL with all rows, and a device goes on there") func migrate() throws {
+    let server = try TokenServerProcess(directory: ServerDirectories.new(onPostgreSQL: false), servers: 1)
+    let portal = try server.addPortal()
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    func ask(_ server: TokenServerProcess) throws -> String {
+      try server.curl(
+        "--user", "\(portal.id):\(portal.secret)", "--data", "type=login&user_id=alice&device_id=\(device.clientID)",
+        "--data", "callback_uri=https://portal.example/", server.url + "/oauth/api/v4/authenticate/user"
+      ).expect(200).json["transaction_id"] as? String ?? ""
+    }
+    let transaction = try ask(server)
+    let url = try TestPostgreSQL.newDatabase()
+    let running = try serverProgram("migrate", "--to", url, "--directory", server.directory)
+    #expect(running.status == 1 && running.errors.contains("already running"))
+    #expect(server.stop() == 0)
+    let moved = try serverProgram("migrate", "--to", url, "--directory", server.directory, "--json")
+    #expect(moved.status == 0, "\(moved.errors)")
+    let rows = try JSONSerialization.jsonObject(with: Data(moved.bytes)) as? [String: any Sendable]
+    #expect((rows?["rows"] as? [String: Int])?["mobile_auth_transaction"] == 1)
+    let again = try serverProgram("migrate", "--to", url, "--directory", server.directory)
+    #expect(again.status == 1 && again.errors.contains("not empty"))
+    let file = server.directory + "/config.toml"
+    try (String(contentsOfFile: file, encoding: .utf8) + "\n[database]\nurl = \"\(url)\"\n")
+      .write(toFile: file, atomically: true, encoding: .utf8)
+    let next = try TokenServerProcess(directory: server.directory, port: server.port, servers: 1)
+    device.nonce = nil
+    try device.logIn().expect(200)
+    #expect(try device.pending().map(\.transactionID) == [transaction])
+    try device.send(device.answer(transaction, .accept), to: transaction).expect(200)
+    #expect(try device.pending().isEmpty)
+    _ = next
+  }
+
+  @Test("Without the database: 503 and a clear error, and answers again when it is back") func unreachable() throws {
+    let directory = try ServerDirectories.new(onPostgreSQL: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let file = directory + "/config.toml"
+    let url = try #require(TestDeployment.database(of: directory))
+    try String(contentsOfFile: file, encoding: .utf8)
+      .replacingOccurrences(of: url, with: "postgresql://nobody:secret@127.0.0.1:1/none")
+      .write(toFile: file, atomically: true, encoding: .utf8)
+    let output = try serverProgram("serve", "--directory", directory)
+    #expect(output.status == 1 && output.errors.contains("127.0.0.1") && !output.errors.contains("secret"))
+  }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+/// A device is connected to one of several servers, and the portal to any.
+@Suite(.timeLimit(.minutes(10)), .serialized) struct HintTests {
+  private static let configuration = """
+    [[type]]
+    name = "login"
+    method = "push"
+    messages = { en = "Log in?" }
+    delivery_required = true
+    supersede = true
+    """
+
+  @Test("A connected device learns of each request at once, and counts as connected at all servers") func hints() throws {
+    let server = try TokenServerProcess(configuration: Self.configuration, servers: 3)
+    let portal = try server.addPortal()
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let stream = try device.openEventStream()
+    var delays: [Duration] = []
+    for _ in 0..<9 {
+      // Until the other servers know that the device is connected, a request fails at once.
+      let (transaction, started) = try Self.eventually { () -> (String, ContinuousClock.Instant)? in
+        let started = ContinuousClock.now
+        let reply = try server.curl(
+          "--user", "\(portal.id):\(portal.secret)", "--data", "type=login&user_id=alice",
+          "--data", "device_id=\(device.clientID)&callback_uri=https://portal.example/",
+          server.url + "/oauth/api/v4/authenticate/user"
+        ).expect(200)
+        let transaction = reply.json["transaction_id"] as? String ?? ""
+        let result = try server.curl(
+          "--user", "\(portal.id):\(portal.secret)",
+          server.url + "/oauth/api/v4/authenticate/transaction/\(transaction)"
+        ).json
+        return result["reason"] as? String == "failed_to_send" ? nil : (transaction, started)
+      }
+      while let line = stream.nextLine(), !line.contains(transaction) {}
+      delays.append(started.duration(to: .now))
+      #expect(try device.pending().map(\.transactionID) == [transaction])
+      try device.send(device.answer(transaction, .accept), to: transaction).expect(200)
+    }
+    stream.send(SIGKILL)
+    let median = delays.sorted()[delays.count / 2]
+    print("from the portal's request to the device: \(median) (median of \(delays.count), with two calls of curl)")
+    #expect(median < .seconds(1))
+    // Deregistered by a command: the stream at whichever server gets the event and ends.
+    let other = try device.openEventStream()
+    try server.admin("device", "delete", device.clientID)
+    var told = false
+    while let line = other.nextLine() { told = told || line.contains("device-revoked") }
+    #expect(told)
+  }
+
+  private static func eventually<Value>(_ body: () throws -> Value?) throws -> Value {
+    for _ in 0..<200 {
+      if let value = try body() { return value }
+      usleep(20_000)
+    }
+    throw Curl.CurlError(description: "the device did not connect within 4 s")
+  }
+}

@@ -85,7 +85,9 @@ extension PingAMServerClient {
   private func pinChallenge(for account: Account) -> Challenge {
     guard dependencies.settings.takesPINForBiometric else {
       return .impossible(
-        because: "there is no fingerprint reader, and `pin_for_biometric = false` in [push] allows no PIN")
+        because:
+          "no authenticator that can be used now is registered for it, and `pin_for_biometric = false` in [push] "
+          + "allows no PIN")
     }
     guard let pinVerifier = dependencies.pinVerifier else {
       return .impossible(because: "there is no keypad to type a PIN on")

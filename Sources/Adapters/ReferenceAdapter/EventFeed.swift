@@ -117,8 +117,8 @@ struct EventFeed: Sendable {
 
   private typealias Reports = AsyncStream<EventAcknowledgement>.Continuation
 
-  /// Runs `body`, and sends its delivery reports beside it: a server that is slow to accept them delays no event. Errors
-  /// are ignored because nothing depends on a report.
+  /// Runs `body`, and sends its delivery reports beside it: a server that is slow to accept them delays no event.
+  /// Errors are ignored because nothing depends on a report.
   private func reporting(_ body: @escaping @Sendable (Reports) async throws -> Void) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       defer { group.cancelAll() }

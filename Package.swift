@@ -156,6 +156,7 @@ let tokenServerTargets: [Target] = [
       "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging, coreMetrics,
       .product(name: "Hummingbird", package: "hummingbird"),
       .product(name: "NIOCore", package: "swift-nio"),
+      .product(name: "NIOEmbedded", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),
       .product(name: "NIOSSL", package: "swift-nio-ssl"),
       .product(name: "GRDB", package: "GRDB.swift"),

@@ -56,9 +56,10 @@ package final class DeviceClient: @unchecked Sendable {
     return device
   }
 
+  /// - Parameter source: the address of this machine from which to connect; nil for the usual one.
   @discardableResult
   package func register(
-    _ credential: String, headers: [String] = [], boardSerial: String? = nil
+    _ credential: String, headers: [String] = [], boardSerial: String? = nil, from source: String? = nil
   ) throws -> Curl.Reply {
     let registration = RegistrationRequest(
       clientName: "Test device", softwareID: "approval-token", softwareVersion: "1.0.0", key: JWK(key.publicKey),
@@ -66,7 +67,8 @@ package final class DeviceClient: @unchecked Sendable {
     let reply = try server.curl(
       [
         "--header", "Authorization: Bearer \(credential)", "--header", "Content-Type: application/json",
-      ] + headers.flatMap { ["--header", $0] } + [server.url + "/oauth/register"], input: JSON.encode(registration))
+      ] + headers.flatMap { ["--header", $0] } + (source.map { ["--interface", $0] } ?? [])
+        + [server.url + "/oauth/register"], input: JSON.encode(registration))
     if reply.status == 201 { clientID = try reply.decoded(RegistrationResponse.self).clientID }
     return reply
   }

@@ -13,6 +13,8 @@ final class LibcurlExchange {
     var method: String?
     var user: String?
     var authority: String?
+    /// The local address.
+    var source: String?
     var headers: [String] = []
     /// The parts of a form, which are joined.
     var form: [String] = []
@@ -40,6 +42,7 @@ final class LibcurlExchange {
           guard halves.count == 2 else { throw Curl.CurlError(description: "\(argument) \(value): no name") }
           form.append("\(halves[0])=\(Self.escaped(halves[1]))")
         case "--cacert": authority = value
+        case "--interface": source = value
         case "--max-time": seconds = Int(value) ?? seconds
         default: throw Curl.CurlError(description: "\(argument) is not supported here")
         }
@@ -79,6 +82,7 @@ final class LibcurlExchange {
     set(CURLOPT_TIMEOUT, options.seconds)
     set(CURLOPT_NOSIGNAL, 1)
     if let authority = options.authority { set(CURLOPT_CAINFO, authority) }
+    if let source = options.source { set(CURLOPT_INTERFACE, source) }
     if let user = options.user { set(CURLOPT_USERPWD, user) }
     if let body = input ?? (options.form.isEmpty ? nil : Array(options.form.joined(separator: "&").utf8)) {
       set(CURLOPT_POSTFIELDSIZE, body.count)

@@ -23,8 +23,10 @@ package final class ServerGroup: Sendable {
   init(of count: Int, in directory: String, port: Int) throws {
     let url = "https://127.0.0.1:\(port)"
     try Self.edit(directory + "/config.toml") { text in
-      let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-      return (["issuer = \"\(url)\""] + lines.filter { !$0.hasPrefix("issuer = ") }).joined(separator: "\n")
+      let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+      let own = ["issuer = \"\(url)\"", "proxy_protocol_from = [\"127.0.0.1\"]"]
+      return (own + lines.filter { line in !["issuer =", "proxy_protocol_from ="].contains { line.hasPrefix($0) } })
+        .joined(separator: "\n")
     }
     let ports = try (0..<count).map { _ in try freePort() }
     var members: [Member] = []

@@ -18,7 +18,7 @@ final class TestBalancer: Sendable {
         "defaults", "  mode tcp", "  timeout connect 2s", "  timeout client 90s", "  timeout server 90s",
         "  option redispatch", "  retries 3", "listen token-server", "  bind 127.0.0.1:\(port)",
         "  balance roundrobin",
-      ] + servers.map { "  server s\($0) 127.0.0.1:\($0) check inter 200ms fall 1 rise 1" }
+      ] + servers.map { "  server s\($0) 127.0.0.1:\($0) send-proxy-v2 check check-send-proxy inter 200ms fall 1 rise 1" }
     try (lines.joined(separator: "\n") + "\n")
       .write(toFile: directory + "/haproxy.cfg", atomically: true, encoding: .utf8)
     program = try RunningProgram("/usr/sbin/haproxy", ["-db", "-f", directory + "/haproxy.cfg"])

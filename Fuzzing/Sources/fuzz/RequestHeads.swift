@@ -5,7 +5,8 @@ import ReferenceProtocol
 
 @testable import ServerParsers
 
-/// Parses header fields of requests to the token server, and the client addresses for the limits per source.
+/// Parses header fields of requests to the token server, the client addresses for the limits per source, and what a
+/// load balancer writes before a connection.
 func readRequestHead(_ bytes: [UInt8]) {
   let input = Input(bytes, choices: 8)
   let text = input.text
@@ -16,7 +17,9 @@ func readRequestHead(_ bytes: [UInt8]) {
   case 3: resume(after: text)
   case 4: readKey(text)
   case 5: _ = Form.isMediaType(text)
-  case 6: readAddress(text)
+  case 6:
+    readAddress(text)
+    readProxyHeader(input.bytes)
   default:
     let shown = text.sanitized(atMost: 100)
     require(shown.isSafeToShow && shown.unicodeScalars.count <= 100, "sanitized text is safe to show")
@@ -50,6 +53,15 @@ private func resume(after cursor: String) {
 private func readKey(_ text: String) {
   guard let key = IdempotencyKey.parse(text) else { return }
   require(key.utf8.count == 36 && IdempotencyKey.parse(key) == key, "a key has one form")
+}
+
+private func readProxyHeader(_ bytes: [UInt8]) {
+  for count in [min(bytes.count, 15), bytes.count] {
+    guard case .header(let header) = ProxyHeader.parse(bytes.prefix(count)) else { continue }
+    require((16...ProxyHeader.largest).contains(header.length) && header.length <= count, "a header is bounded")
+    require(header.source.map { [4, 16].contains($0.count) } ?? true, "an address has 4 or 16 bytes")
+    _ = header.source.map { ConnectionSource.name(ofBytes: $0) }
+  }
 }
 
 private func readAddress(_ text: String) {

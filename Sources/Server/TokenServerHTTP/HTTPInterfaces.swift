@@ -19,6 +19,7 @@ package struct HTTPInterfaces: Sendable {
   let scripts: any ScriptRunner
   /// How many servers use the database.
   let servers: ServerCount
+  let sources = ProxiedSources()
 
   package init(
     store: Store, hasher: KeyedHasher, configuration: ServerConfiguration, origin: Origin, clock: ServerClock,
@@ -44,7 +45,8 @@ package struct HTTPInterfaces: Sendable {
     let router = Router(context: ServerContext.self)
     router.add(
       middleware: OuterMiddleware(
-        origin: origin, nonces: hub.nonces, revocations: revocations, logsAccess: configuration.accessLog))
+        origin: origin, nonces: hub.nonces, revocations: revocations, sources: sources,
+        logsAccess: configuration.accessLog))
     let gate = gate(revocations)
     let pins = PINAttemptVerifier(
       store: store.records, announcer: announcer, clock: clock, limit: configuration.application.maxPINAttempts)

@@ -49,10 +49,16 @@ extension HTTPInterfaces {
     tls.applicationProtocols = ["http/1.1"]
     let limits = configuration.limits
     let http = HTTP1Channel.Configuration(
-      additionalChannelHandlers: [ConnectionGuard(table: connections, limits: limits)],
+      additionalChannelHandlers: [ConnectionGuard(table: connections, sources: sources, limits: limits)],
       httpDecoderConfiguration: .init(
         maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 32 * 1024, maxHeaderFieldCount: 64))
-    return try .tls(.http1(configuration: http), tlsConfiguration: tls)
+    let balancers = configuration.proxyProtocolFrom
+    return HTTPServerBuilder { [sources, tls] responder in
+      let channel = try TLSChannel(
+        HTTP1Channel(responder: responder, configuration: http), tlsConfiguration: tls)
+      guard !balancers.isEmpty else { return channel }
+      return ProxiedChannel(base: channel, balancers: balancers, sources: sources)
+    }
   }
 }
 

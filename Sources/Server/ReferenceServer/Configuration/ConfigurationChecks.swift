@@ -41,14 +41,8 @@ extension ConfigurationFile {
         try within(1...64, database.connections, "database.connections") ?? settings.connections
       configuration.database = settings
     }
-    configuration.callbackPrivateAddresses = try (callbackPrivateAddresses ?? []).map {
-      text throws(ConfigurationError) in
-      guard let range = AddressRange(text) else {
-        throw ConfigurationError(
-          "\"callback_private_addresses\" has \"\(text)\", which is neither ADDRESS nor ADDRESS/BITS")
-      }
-      return range
-    }
+    configuration.callbackPrivateAddresses = try ranges(callbackPrivateAddresses, "callback_private_addresses")
+    configuration.proxyProtocolFrom = try ranges(proxyProtocolFrom, "proxy_protocol_from")
     for entry in callback ?? [] {
       do { _ = try CallbackURL(parsing: entry.url) } catch {
         throw ConfigurationError("callback url \"\(entry.url)\" \(error)")
@@ -69,6 +63,15 @@ extension ConfigurationFile {
       configuration.types.append(type)
     }
     return configuration
+  }
+
+  private func ranges(_ texts: [String]?, _ name: String) throws(ConfigurationError) -> [AddressRange] {
+    try (texts ?? []).map { text throws(ConfigurationError) in
+      guard let range = AddressRange(text) else {
+        throw ConfigurationError("\"\(name)\" has \"\(text)\", which is neither ADDRESS nor ADDRESS/BITS")
+      }
+      return range
+    }
   }
 
   private func check(

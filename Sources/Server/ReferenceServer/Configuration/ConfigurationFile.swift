@@ -29,6 +29,7 @@ struct ConfigurationFile {
   var operations: Operations?
   var database: Database?
   var callbackPrivateAddresses: [String]?
+  var proxyProtocolFrom: [String]?
   var callback: [Callback]?
   var type: [TypeEntry]?
   var authenticator: [AuthenticatorTable]?
@@ -46,6 +47,7 @@ struct ConfigurationFile {
     operations = try reader.optionalTable("operations", Operations.init)
     database = try reader.optionalTable("database", Database.init)
     callbackPrivateAddresses = try reader.optionalTexts("callback_private_addresses")
+    proxyProtocolFrom = try reader.optionalTexts("proxy_protocol_from")
     callback = try reader.optionalTables("callback", Callback.init)
     type = try reader.optionalTables("type", TypeEntry.init)
     authenticator = try reader.optionalTables("authenticator", AuthenticatorTable.init)

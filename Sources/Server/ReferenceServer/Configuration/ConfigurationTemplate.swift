@@ -22,6 +22,8 @@ enum ConfigurationTemplate {
     # access_log = false
     # Loopback, link-local and private addresses that callbacks may use, as ADDRESS or ADDRESS/BITS.
     # callback_private_addresses = []
+    # Load balancers whose connections begin with a header of the PROXY protocol, version 2, as ADDRESS or ADDRESS/BITS.
+    # proxy_protocol_from = []
 
     [tls]
     certificate = "server.pem"

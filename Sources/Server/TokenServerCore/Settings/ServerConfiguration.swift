@@ -17,6 +17,8 @@ package struct ServerConfiguration: Sendable, Equatable {
   package var callbacks: [Callback] = []
   /// Loopback, link-local and private addresses that callbacks may use.
   package var callbackPrivateAddresses: [AddressRange] = []
+  /// Load balancers whose connections begin with a header of the PROXY protocol, version 2.
+  package var proxyProtocolFrom: [AddressRange] = []
   package var application = Application()
   package var types: [MobileAuthenticationType] = []
   package var authenticators: [Authenticator] = []

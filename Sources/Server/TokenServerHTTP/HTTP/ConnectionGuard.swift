@@ -27,6 +27,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private enum Counted { case no, forSource, inAllAlone }
 
   private let table: ConnectionTable
+  private let sources: ProxiedSources
   private let requestTime: TimeAmount
   private let idleTime: TimeAmount
   private let acknowledgeTime: TimeAmount
@@ -44,8 +45,10 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// - Parameter acknowledgeTime: the time limit for the peer's TCP acknowledgement of sent data. Each event stream
   ///   gets a heartbeat every 20 s, so that the stream of a vanished device ends within 50 s.
   init(
-    table: ConnectionTable, limits: ServerConfiguration.Limits, acknowledgeTime: TimeAmount = .seconds(30)
+    table: ConnectionTable, sources: ProxiedSources = ProxiedSources(), limits: ServerConfiguration.Limits,
+    acknowledgeTime: TimeAmount = .seconds(30)
   ) {
+    self.sources = sources
     self.acknowledgeTime = acknowledgeTime
     self.table = table
     requestTime = .seconds(Int64(limits.requestSeconds))
@@ -61,7 +64,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   private func begin(_ context: ChannelHandlerContext) {
     guard counted == .no else { return }
-    source = ConnectionSource.name(of: context.remoteAddress?.ipAddress)
+    source = sources.name(of: context.channel)
     guard table.enter(from: source) else {
       context.close(promise: nil)
       return

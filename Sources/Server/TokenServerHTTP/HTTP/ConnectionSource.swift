@@ -12,6 +12,11 @@ enum ConnectionSource {
   /// - Parameter address: as text; nil for a peer without an address.
   static func name(of address: String?) -> String {
     guard let address, let bytes = IPAddressBytes.parse(String(address.prefix { $0 != "%" })) else { return "unknown" }
+    return name(ofBytes: bytes)
+  }
+
+  /// - Parameter bytes: 4 or 16.
+  static func name(ofBytes bytes: [UInt8]) -> String {
     let plain = PrivateAddress.withoutEmbedding(bytes)
     guard plain.count == 16 else { return plain.map(String.init).joined(separator: ".") }
     return plain.prefix(8).map { String($0, radix: 16) }.joined(separator: ":") + "/64"

@@ -7,12 +7,14 @@ import TokenServerCore
 import TokenServerStore
 
 /// Converts errors of handlers to the error format of the API, and adds a fresh DPoP nonce to every response.
+/// Sets the client of a connection that a load balancer passes on.
 struct OuterMiddleware: RouterMiddleware {
   typealias Context = ServerContext
 
   let origin: Origin
   let nonces: DPoPNonces
   let revocations: Revocations
+  let sources: ProxiedSources
   let logsAccess: Bool
   private let log = Logger(label: "http")
 
@@ -22,6 +24,8 @@ struct OuterMiddleware: RouterMiddleware {
   ) async throws -> Response {
     let started = Uptime.now()
     var response: Response
+    var context = context
+    context.peer = sources.name(of: context.channel)
     do { response = try await next(request, context) } catch { response = await reply(to: request, after: error) }
     response.headers[.dpopNonce] = nonces.current()
     let duration = Uptime.now() - started

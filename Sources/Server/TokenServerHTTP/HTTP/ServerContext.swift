@@ -7,14 +7,14 @@ import NIOCore
 struct ServerContext: RequestContext {
   var coreContext: CoreRequestContextStorage
   let channel: any Channel
+  /// The key of the client's address for rate limits.
+  var peer: String
 
   init(source: ApplicationRequestContextSource) {
     coreContext = .init(source: source)
     channel = source.channel
+    peer = ConnectionSource.name(of: channel.remoteAddress?.ipAddress)
   }
-
-  /// The key of the peer's address for rate limits.
-  var peer: String { ConnectionSource.name(of: channel.remoteAddress?.ipAddress) }
 
   /// Marks the response as an event stream or a long poll of an authenticated device.
   func beginStream() async throws {

@@ -1,0 +1,1 @@
+../../../Sources/Server/TokenServerHTTP/Security/ProxyHeader.swift

@@ -35,7 +35,9 @@ import Testing
     #expect(error?.description.contains("secret") == false)
   }
 
-  @Test("Placeholders are numbered", arguments: [("?", "$1"), ("a = ? AND b IN (?, ?)", "a = $1 AND b IN ($2, $3)"), ("", "")])
+  @Test(
+    "Placeholders are numbered",
+    arguments: [("?", "$1"), ("a = ? AND b IN (?, ?)", "a = $1 AND b IN ($2, $3)"), ("", "")])
   func placeholders(text: String, numbered: String) { #expect(Placeholders.numbered(text) == numbered) }
 }
 
@@ -76,8 +78,11 @@ import Testing
     }
     #expect(read == values.map { Array($0[0...2]) })
     let numbers = try await second.read { database in
-      try database.row("SELECT CAST(? AS BIGINT) AS a, CAST(? AS BIGINT) AS b, CAST(? AS BYTEA) AS c", [Int64.min, Int64.max, SQLValue.null])
-        .map { [$0.value(of: "a"), $0.value(of: "b"), $0.value(of: "c")] }
+      try database.row(
+        "SELECT CAST(? AS BIGINT) AS a, CAST(? AS BIGINT) AS b, CAST(? AS BYTEA) AS c",
+        [Int64.min, Int64.max, SQLValue.null]
+      )
+      .map { [$0.value(of: "a"), $0.value(of: "b"), $0.value(of: "c")] }
     }
     #expect(numbers == [.integer(.min), .integer(.max), .null])
   }

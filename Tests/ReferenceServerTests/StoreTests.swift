@@ -74,7 +74,8 @@ extension TokenServerStore.Database {
     #expect(mode.1 == "wal")
   }
 
-  @Test("A change that throws takes back only itself", arguments: Engine.allCases) func aChangeThatThrowsTakesBackOnlyItself(in engine: Engine) async throws {
+  @Test("A change that throws takes back only itself", arguments: Engine.allCases)
+  func aChangeThatThrowsTakesBackOnlyItself(in engine: Engine) async throws {
     let temporary = try TemporaryStore(engine)
     let store = temporary.store
     await withTaskGroup { group in
@@ -90,11 +91,15 @@ extension TokenServerStore.Database {
         }
       }
     }
-    let count = try await store.read { try $0.row(#"SELECT COUNT(*) AS count FROM "user""#).map { try $0.count("count") } }
+    let count = try await store.read {
+      try $0.row(#"SELECT COUNT(*) AS count FROM "user""#).map { try $0.count("count") }
+    }
     #expect(count == 100)
   }
 
-  @Test("The result comes after the commit", arguments: Engine.allCases) func theResultComesAfterTheCommit(in engine: Engine) async throws {
+  @Test("The result comes after the commit", arguments: Engine.allCases) func theResultComesAfterTheCommit(
+    in engine: Engine
+  ) async throws {
     let temporary = try TemporaryStore(engine)
     let store = temporary.store
     try await withThrowingTaskGroup { group in
@@ -130,7 +135,9 @@ extension TokenServerStore.Database {
     #expect(stored?.state == winners.first?.state)
   }
 
-  @Test("The callback is stored with the ending", arguments: Engine.allCases) func theCallbackIsStoredWithTheEnding(in engine: Engine) async throws {
+  @Test("The callback is stored with the ending", arguments: Engine.allCases) func theCallbackIsStoredWithTheEnding(
+    in engine: Engine
+  ) async throws {
     let temporary = try TemporaryStore(engine)
     let store = temporary.store
     let effects = try await store.write { database in
@@ -170,7 +177,8 @@ extension TokenServerStore.Database {
     #expect(left.2.map(\.transactionID) == ["told"])
   }
 
-  @Test("Newest first ties by id", arguments: Engine.allCases) func newestFirstTiesById(in engine: Engine) async throws {
+  @Test("Newest first ties by id", arguments: Engine.allCases) func newestFirstTiesById(in engine: Engine) async throws
+  {
     let temporary = try TemporaryStore(engine)
     let ids = try await temporary.store.write { database in
       for id in ["b", "a", "c"] { try database.insert(.sample(id)) }
@@ -179,7 +187,9 @@ extension TokenServerStore.Database {
     #expect(ids == ["a", "b", "c"])
   }
 
-  @Test("Forgotten after their time", arguments: Engine.allCases) func forgottenAfterTheirTime(in engine: Engine) async throws {
+  @Test("Forgotten after their time", arguments: Engine.allCases) func forgottenAfterTheirTime(in engine: Engine)
+    async throws
+  {
     let temporary = try TemporaryStore(engine)
     try await temporary.store.write { database in
       for id in ["old", "new"] { try database.insert(.sample(id)) }
@@ -192,7 +202,9 @@ extension TokenServerStore.Database {
     }
   }
 
-  @Test("The outbox is emptied once", arguments: Engine.allCases) func theOutboxIsEmptiedOnce(in engine: Engine) async throws {
+  @Test("The outbox is emptied once", arguments: Engine.allCases) func theOutboxIsEmptiedOnce(in engine: Engine)
+    async throws
+  {
     let temporary = try TemporaryStore(engine)
     var effects = Effects()
     effects.notify(ClientID("C1"), DeviceEvent(.deviceRevoked))

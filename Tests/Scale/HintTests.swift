@@ -15,7 +15,8 @@ import Testing
     supersede = true
     """
 
-  @Test("A connected device learns of each request at once, and counts as connected at all servers") func hints() throws {
+  @Test("A connected device learns of each request at once, and counts as connected at all servers") func hints() throws
+  {
     let server = try TokenServerProcess(configuration: Self.configuration, servers: 3)
     let portal = try server.addPortal()
     let device = try DeviceClient.enrolled(at: server, as: "alice")

@@ -61,32 +61,38 @@ import Testing
     var outages = 0
     while ContinuousClock.now < deadline {
       usleep(UInt32.random(in: 200_000...1_200_000, using: &random))
-      if outages % 6 == 5 { try TestPostgreSQL.restart() } else {
+      if outages % 6 == 5 {
+        try TestPostgreSQL.restart()
+      } else {
         try group.restart(Int.random(in: 0..<servers, using: &random))
       }
       outages += 1
     }
     running.wait()
-    let all = answered.withLock { $0 }
+    let all = answered.withLock(\.self)
     print("\(all.count) answers, \(all.filter { $0.receipt != nil }.count) receipts, \(outages) outages")
     #expect(all.count { $0.receipt != nil } > devices.count, "\(faults.withLock { $0 })")
-    for one in all {
-      // The portal reads the same at each server.
-      for _ in 0..<servers {
-        let result = try server.curl(
-          "--user", "\(portal.id):\(portal.secret)",
-          server.url + "/oauth/api/v4/authenticate/transaction/\(one.transaction)"
-        ).expect(200).json
-        let isAuthenticated = result["is_authenticated"] as? Bool
-        if one.receipt != nil {
-          #expect(isAuthenticated == (one.decision == .accept), "\(one.transaction)")
-        } else if isAuthenticated == true {
-          // Without a receipt the answer may have arrived.
-          #expect(one.decision == .accept, "\(one.transaction)")
-        }
+    for one in all { try judge(one, portal, server, servers: servers) }
+    #expect(Set(all.map(\.transaction)).count == all.count)
+  }
+
+  /// The portal reads the same at each server.
+  private func judge(
+    _ one: Answered, _ portal: (id: String, secret: String), _ server: TokenServerProcess, servers: Int
+  ) throws {
+    for _ in 0..<servers {
+      let result = try server.curl(
+        "--user", "\(portal.id):\(portal.secret)",
+        server.url + "/oauth/api/v4/authenticate/transaction/\(one.transaction)"
+      ).expect(200).json
+      let isAuthenticated = result["is_authenticated"] as? Bool
+      if one.receipt != nil {
+        #expect(isAuthenticated == (one.decision == .accept), "\(one.transaction)")
+      } else if isAuthenticated == true {
+        // Without a receipt the answer may have arrived.
+        #expect(one.decision == .accept, "\(one.transaction)")
       }
     }
-    #expect(Set(all.map(\.transaction)).count == all.count)
   }
 }
 

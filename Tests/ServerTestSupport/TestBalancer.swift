@@ -18,7 +18,8 @@ final class TestBalancer: Sendable {
         "defaults", "  mode tcp", "  timeout connect 2s", "  timeout client 90s", "  timeout server 90s",
         "  option redispatch", "  retries 3", "listen token-server", "  bind 127.0.0.1:\(port)",
         "  balance roundrobin",
-      ] + servers.map { "  server s\($0) 127.0.0.1:\($0) send-proxy-v2 check check-send-proxy inter 200ms fall 1 rise 1" }
+      ]
+      + servers.map { "  server s\($0) 127.0.0.1:\($0) send-proxy-v2 check check-send-proxy inter 200ms fall 1 rise 1" }
     try (lines.joined(separator: "\n") + "\n")
       .write(toFile: directory + "/haproxy.cfg", atomically: true, encoding: .utf8)
     program = try RunningProgram("/usr/sbin/haproxy", ["-db", "-f", directory + "/haproxy.cfg"])
@@ -61,7 +62,9 @@ package func freePort() throws -> Int {
   address.sin_addr.s_addr = inet_addr("127.0.0.1")
   var size = socklen_t(MemoryLayout<sockaddr_in>.size)
   let status = withUnsafeMutablePointer(to: &address) {
-    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, size) | getsockname(descriptor, $0, &size) }
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      bind(descriptor, $0, size) | getsockname(descriptor, $0, &size)
+    }
   }
   guard status == 0 else { throw Curl.CurlError(description: "no port is free") }
   return Int(UInt16(bigEndian: address.sin_port))

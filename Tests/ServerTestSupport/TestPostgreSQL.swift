@@ -70,7 +70,10 @@ package final class TestPostgreSQL: Sendable {
     if isRoot { chown(directory, 65534, 65534) }
     func command(_ program: String, _ arguments: [String]) -> (String, [String]) {
       isRoot
-        ? ("/usr/bin/setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", "\(programs)/\(program)"] + arguments)
+        ? (
+          "/usr/bin/setpriv",
+          ["--reuid=65534", "--regid=65534", "--clear-groups", "\(programs)/\(program)"] + arguments
+        )
         : ("\(programs)/\(program)", arguments)
     }
     let create = command(
@@ -107,7 +110,8 @@ package final class TestPostgreSQL: Sendable {
     while (try? query("SELECT 1")) == nil {
       guard ContinuousClock.now < deadline else {
         throw PostgreSQLError(
-          description: "PostgreSQL did not start: \((try? String(contentsOfFile: "\(directory)/log", encoding: .utf8)) ?? "")")
+          description:
+            "PostgreSQL did not start: \((try? String(contentsOfFile: "\(directory)/log", encoding: .utf8)) ?? "")")
       }
       usleep(50_000)
     }

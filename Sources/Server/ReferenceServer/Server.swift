@@ -33,11 +33,7 @@ struct Server {
     let eventSharing = store.sharedBy.map { EventSharing(store: store, sharing: $0, clock: clock, log: log) }
     let hub = membership.map { EventHub(with: $0, hasher, clock) } ?? EventHub()
     let callbacksDue = AsyncSignal()
-    let mailboxes = configuration.mqtt.map { settings in
-      MailboxPublisher(settings, authorityFile: settings.authorityFile.map(directory.file), hasher: hasher,
-        server: store.sharedBy?.server ?? "", log: log
-      ) { .random(in: 0..<1) }
-    }
+    let mailboxes = mailboxes(hasher, server: store.sharedBy?.server ?? "")
     let found = try await store.write { try $0.setAsideUnreadable(now: clock.now()) }
     for warning in found.warnings { log.warning("\(warning)") }
     for warning in ScriptProcesses.warnings(about: configuration, in: directory) { log.warning("\(warning)") }
@@ -68,12 +64,7 @@ struct Server {
       readiness.begin()
       ready(issuer)
     }
-    let worker = CallbackWorker(
-      store: store,
-      delivery: CallbackDelivery(
-        configured: configuration.callbacks, allowed: configuration.callbackPrivateAddresses,
-        eventLoopGroup: MultiThreadedEventLoopGroup.singleton),
-      clock: clock, jitter: { .random(in: -1...1) }, wakeUp: callbacksDue, log: log)
+    let worker = callbackWorker(store, clock, callbacksDue)
     // Events of commands and of other servers.
     let events: any Service =
       eventSharing.map { EventSharing.Reader(sharing: $0, announcer: announcer) }
@@ -85,14 +76,31 @@ struct Server {
       OperationsInterface(store: store, hub: hub, readiness: readiness, registry: registry, clock: clock)
         .service(settings) { [log] port in log.notice("health checks and metrics on port \(port)") }
     }
-    var all: [any Service] = [worker, expiry, events, Heartbeat(hub: hub), report, httpService]
-    if let operations { all.insert(operations, at: 0) }
-    if let mailboxes { all.append(mailboxes) }
-    if let membership { all.append(Membership.Beats(membership: membership, hub: hub)) }
-    if let eventSharing { all.append(eventSharing) }
-    var services = ServiceGroupConfiguration(services: all, logger: log)
+    let beats = membership.map { Membership.Beats(membership: $0, hub: hub, mailboxes: mailboxes) }
+    let optional: [(any Service)?] = [mailboxes, beats, eventSharing]
+    let all: [(any Service)?] =
+      [operations, worker, expiry, events, Heartbeat(hub: hub), report, httpService] + optional
+    var services = ServiceGroupConfiguration(services: all.compactMap(\.self), logger: log)
     services.maximumGracefulShutdownDuration = .milliseconds(1200)
     try await run(ServiceGroup(configuration: services))
+  }
+
+  private func callbackWorker(_ store: Store, _ clock: ServerClock, _ due: AsyncSignal) -> CallbackWorker {
+    CallbackWorker(
+      store: store,
+      delivery: CallbackDelivery(
+        configured: configuration.callbacks, allowed: configuration.callbackPrivateAddresses,
+        eventLoopGroup: MultiThreadedEventLoopGroup.singleton),
+      clock: clock, jitter: { .random(in: -1...1) }, wakeUp: due, log: log)
+  }
+
+  /// - Parameter server: the id among several servers; empty for a single one.
+  private func mailboxes(_ hasher: KeyedHasher, server: String) -> MailboxPublisher? {
+    configuration.mqtt.map { settings in
+      MailboxPublisher(
+        settings, authorityFile: settings.authorityFile.map(directory.file), hasher: hasher, server: server, log: log
+      ) { .random(in: 0..<1) }
+    }
   }
 
   /// Runs the services until SIGTERM or SIGINT and the time to drain are over; a second signal ends that time.

@@ -6,7 +6,8 @@ package struct TokenServerCommand: AsyncParsableCommand {
     commandName: "token-server", abstract: "The reference token server of Approval Token.",
     version: "0.1.0",
     subcommands: [
-      InitCommand.self, ServeCommand.self, MigrateCommand.self, UserCommand.self, ActivationCodeCommand.self, FleetCommand.self,
+      InitCommand.self, ServeCommand.self, MigrateCommand.self, UserCommand.self, ActivationCodeCommand.self,
+      FleetCommand.self,
       APIClientCommand.self, FleetTokenCommand.self, TypeCommand.self, DeviceCommand.self, TransactionCommand.self,
     ])
 

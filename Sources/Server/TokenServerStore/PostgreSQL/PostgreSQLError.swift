@@ -23,6 +23,7 @@ struct PostgreSQLError: Error, CustomStringConvertible {
 
   var asStorageError: any Error {
     guard isUnavailable || isConflict else { return self }
-    return StorageUnavailableError(reason: state.isEmpty ? "no connection" : "SQLSTATE \(state)", description: description)
+    return StorageUnavailableError(
+      reason: state.isEmpty ? "no connection" : "SQLSTATE \(state)", description: description)
   }
 }

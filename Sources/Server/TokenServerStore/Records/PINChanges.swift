@@ -62,7 +62,8 @@ extension Database {
       """, [profile.clientID, profile.id, id])
     guard changed == 1 else { return false }
     try run(
-      "DELETE FROM pin_change WHERE client_id = ? AND profile_id = ? AND is_committed = 1", [profile.clientID, profile.id])
+      "DELETE FROM pin_change WHERE client_id = ? AND profile_id = ? AND is_committed = 1",
+      [profile.clientID, profile.id])
     try run("UPDATE pin_change SET is_committed = 1 WHERE id = ?", [id])
     return true
   }

@@ -71,7 +71,8 @@ extension ProfileName {
 extension Database {
   /// Finds deleted profiles too.
   package func profile(_ id: ProfileID, on clientID: ClientID) throws -> Profile? {
-    try row(Profile.query(dialect) + " WHERE profile.client_id = ? AND profile.id = ?", [clientID, id]).map(Profile.init)
+    try row(Profile.query(dialect) + " WHERE profile.client_id = ? AND profile.id = ?", [clientID, id]).map(
+      Profile.init)
   }
 
   /// Returns the readable profiles of a device that are not deleted.
@@ -109,7 +110,8 @@ extension Database {
 
   package func profile(of userID: UserID, on clientID: ClientID) throws -> Profile? {
     try row(
-      Profile.query(dialect) + " WHERE user_id = ? AND profile.client_id = ? AND deleted_at_ms IS NULL", [userID, clientID]
+      Profile.query(dialect) + " WHERE user_id = ? AND profile.client_id = ? AND deleted_at_ms IS NULL",
+      [userID, clientID]
     ).map(Profile.init)
   }
 

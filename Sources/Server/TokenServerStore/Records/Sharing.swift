@@ -99,8 +99,8 @@ extension Database {
   func notifyServers() throws { _ = try row("SELECT pg_notify(?, '')", [SharedEvent.channel]) }
 
   /// The events of other servers and of commands.
-  /// - Returns: for each its number, and nil in place of an unreadable one. The numbers of events that are posted at the
-  ///   same time can become visible in any order.
+  /// - Returns: for each its number, and nil in place of an unreadable one. The numbers of events that are posted at
+  ///   the same time can become visible in any order.
   package func events(after number: Int64, notFrom server: String) throws -> [(number: Int64, event: SharedEvent?)] {
     try rows("SELECT * FROM outbox WHERE rowid > ? ORDER BY rowid LIMIT 5000", [number]).map { row in
       (Int64(try row.size("rowid")), try row.text("origin") == server ? nil : try? SharedEvent(row))
@@ -108,23 +108,11 @@ extension Database {
   }
 }
 
-/// An event for a device that may be connected to another server.
-package struct SharedEvent: Sendable, Equatable {
-  /// The channel of NOTIFY.
-  package static let channel = "token_server"
-
-  package let notice: Effects.Notice
-  /// Whether it was published at the MQTT broker already.
-  package let isMailed: Bool
-
-  package init(_ notice: Effects.Notice, isMailed: Bool) {
-    self.notice = notice
-    self.isMailed = isMailed
-  }
-
+extension SharedEvent {
   init(_ row: any SQLRow) throws {
-    notice = Effects.Notice(
-      clientID: try row.clientID("client_id"), event: try JSON.decode(DeviceEvent.self, from: row.bytes("event")))
-    isMailed = try row.flag("is_mailed")
+    self.init(
+      Effects.Notice(
+        clientID: try row.clientID("client_id"), event: try JSON.decode(DeviceEvent.self, from: row.bytes("event"))),
+      isMailed: try row.flag("is_mailed"))
   }
 }

@@ -40,11 +40,12 @@ final class Membership: Sendable {
   struct Beats: Service {
     let membership: Membership
     let hub: EventHub
+    let mailboxes: MailboxPublisher?
 
-    func run() async throws { await membership.run(hub) }
+    func run() async throws { await membership.run(hub, mailboxes) }
   }
 
-  private func run(_ hub: EventHub) async {
+  private func run(_ hub: EventHub, _ mailboxes: MailboxPublisher?) async {
     await cancelWhenGracefulShutdown { [self] in
       var (lastBeat, lastForgot) = (Timestamp(0), Timestamp(0))
       while !Task.isCancelled {
@@ -60,6 +61,8 @@ final class Membership: Sendable {
           try await storeChanges()
           if now - lastForgot >= Self.forgetEvery {
             try await store.write { try $0.forgetShared(now: now) }
+            // Devices that requested hints at the broker from another server.
+            try await mailboxes?.restore(from: store)
             lastForgot = now
           }
         } catch { if !(error is CancellationError) { log.error("membership: \(error)") } }

@@ -27,7 +27,9 @@ extension Store {
     to target: Store, report: @escaping @Sendable (_ table: String, _ rows: Int) -> Void
   ) async throws -> [String: Int] {
     let rows = try await read { database in
-      try Self.tables.map { (table: $0, rows: try database.rows("SELECT \(Self.columns(of: $0)) FROM \($0)").map(StoredRow.init)) }
+      try Self.tables.map {
+        (table: $0, rows: try database.rows("SELECT \(Self.columns(of: $0)) FROM \($0)").map(StoredRow.init))
+      }
     }
     return try await target.write { database in
       var counts: [String: Int] = [:]

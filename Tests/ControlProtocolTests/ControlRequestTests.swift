@@ -28,7 +28,9 @@ import Testing
       .simulate(.chip(isConnected: false)), .led,
       .followLED, .followBoard, .pressButton(.approve), .pressButton(.deny),
       .releaseButton(heldMilliseconds: .min), .watch,
-      .events(follow: true), .events(follow: false), .enrollAgain(account: "a"), .show(transaction: "t"), .factoryReset,
+      .events(follow: true), .events(follow: false), .enrollAgain(account: "a"),
+      .disenroll(account: "a", pushOnly: true), .disenroll(account: "a", pushOnly: false), .show(transaction: "t"),
+      .factoryReset,
     ] as [ControlRequest])
   func roundTrip(request: ControlRequest) throws {
     #expect(try ControlRequest(line: request.line) == request)

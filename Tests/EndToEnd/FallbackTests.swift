@@ -56,12 +56,11 @@ extension TestServer {
   /// Registers the authenticator "finger" for alice, as a token with a fingerprint reader would.
   fileprivate func registerFingerprint() async throws {
     let point = "58" + String(repeating: "66", count: 31)
-    let edit = """
-      import sqlite3; store = sqlite3.connect('\(directory)/token-server.db', timeout=30)
-      store.execute("INSERT INTO authenticator (client_id, profile_id, id, kind, registration_id, public_key, "
-        "refresh_token_hash, state, proposed_at_ms) SELECT client_id, id, 'finger', 'biometric', 'registration', "
-        "x'\(point)', x'00', 'active', 0 FROM profile WHERE user_id = 'alice'"); store.commit()
+    try await edit(
       """
-    try await run("python3", ["-c", edit]).succeeded()
+      INSERT INTO authenticator (client_id, profile_id, id, kind, registration_id, public_key, refresh_token_hash, \
+      state, proposed_at_ms) SELECT client_id, id, 'finger', 'biometric', 'registration', x'\(point)', x'00', \
+      'active', 0 FROM profile WHERE user_id = 'alice'
+      """)
   }
 }

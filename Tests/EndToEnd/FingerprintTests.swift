@@ -124,6 +124,46 @@ extension EndToEnd {
       }
     }
 
+    /// Fails if pulling the plug gives more tries with other fingers.
+    @Test("A power loss after two wrong fingers leaves the PIN, without which there is no further try")
+    func powerLossBetweenTries() async throws {
+      try await withFinger { fixture in
+        let token = fixture.token
+        let transaction = try await fixture.askForPIN(type: "transfer")
+        for _ in 1...2 { try await token.present("stranger") }
+        try await token.kill9()
+        try await token.startConnected()
+        try await token.asks("PIN wanted")
+        #expect(try await token.command("simulate", "finger", "index").succeeded().output.contains("ignored"))
+        try await token.type("13589")
+        #expect(try await fixture.settled(transaction).hasPrefix("approved, receipt "))
+        #expect(try await method(fixture) { try await token.present("index") } == "push_with_fingerprint")
+        #expect(try await fixture.server.pinFailures() == 0)
+      }
+    }
+
+    @Test(
+      "A power loss at the third wrong finger leaves no finger that can be used without the PIN",
+      arguments: [0, 5, 40, 400])
+    func powerLossAtTheLastTry(milliseconds: Int) async throws {
+      try await withFinger { fixture in
+        let token = fixture.token
+        let transaction = try await fixture.askForPIN(type: "transfer")
+        for _ in 1...3 { try await token.present("stranger") }
+        try await Task.sleep(for: .milliseconds(milliseconds))
+        try await token.kill9()
+        try await token.startConnected()
+        try await token.asks("PIN wanted")
+        try await token.type("13589")
+        #expect(try await fixture.settled(transaction).hasPrefix("approved, receipt "))
+        #expect(try await fixture.server.pinFailures() == 0)
+        if try await registered(token) == ["pin pin"] {
+          try await token.registerFinger { _ in try await token.present("index") }
+        }
+        #expect(try await method(fixture) { try await token.present("index") } == "push_with_fingerprint")
+      }
+    }
+
     @Test("The portal disables the fingerprint; the PIN remains") func disabledByPortal() async throws {
       try await withFinger { fixture in
         let token = fixture.token

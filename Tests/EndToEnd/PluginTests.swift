@@ -244,7 +244,8 @@ extension EndToEnd {
         let canceled = try token.begin("login", "alice", "--authenticator", "employee-number", "--json")
         try await simulate(token, "--cancel", "no")
         let outcome = try await canceled.outcome()
-        #expect(outcome.errors.contains("\"number\":9006") && outcome.errors.contains("no"))
+        #expect(outcome.exit == .code(77) && outcome.errors.contains("\"number\":9006"), "\(outcome)")
+        #expect(outcome.errors.contains("\"underlying_error\":\"no\""))
       }
     }
   }

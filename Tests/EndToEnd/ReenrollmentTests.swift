@@ -54,6 +54,31 @@ extension EndToEnd {
       }
     }
 
+    @Test(
+      "A user gives up the keys, or push alone, and regains them with the PIN",
+      arguments: [[], ["--push-only"]])
+    func disenrollment(options: [String]) async throws {
+      try await withPINScene { fixture in
+        let token = fixture.token
+        try await token.begin(["disenroll", "alice", "--json"] + options).outcome().succeeded()
+        #expect(try await token.accounts() == [.init(account: "alice", stage: "must-enroll-again")])
+        let device = try #require(try await fixture.portal.devices().first)
+        #expect(device.mobileAuthenticationEnabled == !options.isEmpty && !device.pushAuthenticationEnabled)
+        #expect(try await token.audit().contains { $0.kind == "disenrolled" && $0.detail.hasSuffix("by a command") })
+        let again = try token.begin("reenroll", "alice", "--json")
+        try await token.type("13589")
+        let outcome = try await again.outcome().succeeded()
+        #expect(outcome.errors.contains("exchanging keys") == options.isEmpty)
+        try await fixture.expectApproval(typing: "13589")
+
+        // Without its server, nothing is given up.
+        try await fixture.server.stop()
+        let refused = try await token.begin(["disenroll", "alice", "--json"] + options).outcome()
+        #expect(refused.exit == .code(69) && refused.errors.contains("\"number\":9001"), "\(refused)")
+        #expect(try await token.accounts() == [.init(account: "alice", stage: "active")])
+      }
+    }
+
     @Test("The last wrong PIN of a re-enrollment removes the account") func wrongPINs() async throws {
       try await withPINScene(settings: "max_pin_attempts = 2") { fixture in
         let token = fixture.token

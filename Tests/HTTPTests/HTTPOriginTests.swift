@@ -13,6 +13,14 @@ import Testing
     ])
   func oneForm(text: String, origin: String) { #expect(HTTPOrigin(text)?.text == origin) }
 
+  @Test(
+    "The host of an origin has no port",
+    arguments: [
+      ("https://bank.example", "bank.example"), ("https://192.0.2.1:1", "192.0.2.1"), ("https://[::1]:444", "[::1]"),
+      ("https://[::1]", "[::1]"),
+    ])
+  func host(text: String, host: String) { #expect(HTTPOrigin(text)?.host == host) }
+
   /// Fails if a text that two programs read differently is an origin.
   @Test(
     "Any other text is no origin",

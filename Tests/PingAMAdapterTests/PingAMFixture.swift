@@ -154,7 +154,8 @@ final class PingAMFixture: Sendable {
 
   /// - Parameter canType: whether the board has a keypad.
   func server(
-    messageStore: (any PushMessageStore)? = nil, canType: Bool = true, showsNumbers: Bool = false
+    messageStore: (any PushMessageStore)? = nil, canType: Bool = true, showsNumbers: Bool = false,
+    drivers: AuthenticatorDrivers = AuthenticatorDrivers()
   ) throws -> PingAMServerClient {
     let record = try #require(try vault.servers().first)
     var settings = PingAMEnrollment.Settings()
@@ -166,18 +167,22 @@ final class PingAMFixture: Sendable {
       dependencies: PingAMServerClient.Dependencies(
         ingress: ingress, messageStore: messageStore ?? vault, settings: settings,
         pinVerifier: canType ? pinVerifier : nil, isTamperedWith: { [self] in isTamperedWith.withLock { $0 } },
-        in: environment))
+        in: environment,
+        standIns: StandIns(
+          of: try vault.accounts(), at: record.id, host: "am.example", registry: vault, drivers: drivers,
+          unlocked: UnlockedTokens(), in: environment)))
   }
 
   /// Applies the user's input to the only open request.
   func answer(
-    _ server: PingAMServerClient, _ gesture: Gesture.Kind, pin: PIN? = nil, choice: String? = nil, key: String = "key"
+    _ server: PingAMServerClient, _ gesture: Gesture.Kind, pin: PIN? = nil, choice: String? = nil, key: String = "key",
+    data: AuthenticatorData? = nil
   ) async throws -> SealedResponse {
     let request = try await server.open(try #require(try await server.pendingRequests().first))
     let response = try #require(
       request.answered(
-        by: Gesture(gesture, held: .seconds(1)), typing: pin, choosing: choice, after: .seconds(1), idempotencyKey: key)
-    )
+        by: Gesture(gesture, held: .seconds(1)), typing: pin, data: data, choosing: choice, after: .seconds(1),
+        idempotencyKey: key))
     return try await server.seal(response)
   }
 }

@@ -115,7 +115,7 @@ import Testing
     }
     let account = try await fixture.enrollment(pin: pin) { $0.takesPINForBiometric = true }
       .enroll(uri, name: nil, trust: trust)
-    #expect(try PushCredentials(account).active?.wantsPIN == true)
+    #expect(try PushCredentials(account).active?.wantsPIN == true && PushCredentials(account).wantsBiometric)
   }
 
   /// A board with an unset clock, and boards that are 90 s off.

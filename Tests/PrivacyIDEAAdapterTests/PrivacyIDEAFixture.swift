@@ -20,6 +20,7 @@ final class PrivacyIDEAFixture: Sendable {
   let token: PrivacyIDEAServerClient
   let events = RecordedEvents()
   let weather = Weather()
+  let registry = MemoryRegistry()
 
   /// The faults of the next requests.
   final class Weather: Sendable {
@@ -31,7 +32,8 @@ final class PrivacyIDEAFixture: Sendable {
   init(
     _ product: FakePushServer.Product = .privacyIDEA, accounts count: Int = 1,
     stage: @Sendable (Int) -> EnrollmentStage = { _ in .active }, wantsPIN: Bool = false,
-    pinVerifier: (any PINVerifier)? = nil
+    wantsBiometric: Bool = false, pinVerifier: (any PINVerifier)? = nil,
+    drivers: AuthenticatorDrivers = AuthenticatorDrivers()
   ) throws {
     server = FakePushServer(product, clock: clock)
     let id = TokenServerID("pi.example/ttype/push")
@@ -42,12 +44,13 @@ final class PrivacyIDEAFixture: Sendable {
       credentials.active = TokenKeys(
         device: .rsa(key), server: FakePushServer.signingKey.publicKey, wantsPIN: wantsPIN)
       credentials.pinLength = wantsPIN ? 5 : nil
+      credentials.wantsBiometric = wantsBiometric
       server.state.withLock { $0.keys["PIPU\(number)"] = key.publicKey }
-      records.append(
-        try credentials.stored(
-          in: AccountRecord(
-            id: AccountID("account \(number)"), server: id, profile: "PIPU\(number)", stage: stage(number),
-            secrets: SecretBytes(copying: []))))
+      var account = AccountRecord(
+        id: AccountID("account \(number)"), server: id, profile: "PIPU\(number)", stage: stage(number),
+        secrets: SecretBytes(copying: []))
+      account.standIns = [StandIn("finger", .finger, registration: [7])]
+      records.append(try credentials.stored(in: account))
     }
     let record = TokenServerRecord(
       id: id, kind: PrivacyIDEA.kind, url: FakePushServer.endpoint, secrets: CertificatePins([]).encoded)
@@ -62,7 +65,10 @@ final class PrivacyIDEAFixture: Sendable {
     }
     token = try PrivacyIDEAServerClient(
       record, accounts: records, pinVerifier: pinVerifier, http: http,
-      in: .test(clock, recordingIn: events))
+      in: .test(clock, recordingIn: events),
+      standIns: StandIns(
+        of: try PrivacyIDEABackend.withBiometricChecks(records), at: id, host: "pi.example", registry: registry,
+        drivers: drivers, unlocked: UnlockedTokens(), in: .test(clock, recordingIn: events)))
   }
 
   /// Opens the only pending request.
@@ -74,12 +80,13 @@ final class PrivacyIDEAFixture: Sendable {
 
   /// Runs an answer, from the user's gesture to the server's confirmation.
   func answer(
-    _ request: MobileAuthRequest, _ gesture: Gesture.Kind, pin: PIN? = nil, choice: String? = nil, key: String = "key"
+    _ request: MobileAuthRequest, _ gesture: Gesture.Kind, pin: PIN? = nil, choice: String? = nil, key: String = "key",
+    data: AuthenticatorData? = nil
   ) async throws -> Verdict {
     let response = try #require(
       request.answered(
-        by: Gesture(gesture, held: .seconds(1)), typing: pin, choosing: choice, after: .seconds(1), idempotencyKey: key)
-    )
+        by: Gesture(gesture, held: .seconds(1)), typing: pin, data: data, choosing: choice, after: .seconds(1),
+        idempotencyKey: key))
     return try await token.deliver(try await token.seal(response))
   }
 }

@@ -204,6 +204,12 @@ import Testing
     let hints = Hints()
     let polling = Task { try await feed.run { hints.add($0) } }
     try await eventually { hints.all.count == 2 }
+    // The delivery report.
+    try await eventually {
+      http.requests.contains {
+        $0.url.hasSuffix("/events/acks") && String(decoding: $0.body, as: UTF8.self).contains(#""transactions":["t"]"#)
+      }
+    }
     await server.clock.untilAsleep()
     server.clock.advance(by: EventFeed.pollInterval)
     await #expect(throws: TokenServerError.self) { try await polling.value }

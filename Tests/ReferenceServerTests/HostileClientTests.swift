@@ -51,6 +51,7 @@ import Testing
       #"{"ids":[],"ids":[]}"#,
       #"{"ids":["# + String(repeating: "[", count: 40) + String(repeating: "]", count: 40) + "]}",
       #"{"ids":[],"n":-1}"#, #"{"ids":[],"n":1e99}"#,
+      #"{"ids":[],"transactions":["# + Array(repeating: "\"t\"", count: 257).joined(separator: ",") + "]}",
     ])
   func strictJSON(body: String) throws {
     let device = try DeviceClient.enrolled(at: server, as: "alice")

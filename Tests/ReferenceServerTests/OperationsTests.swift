@@ -33,6 +33,8 @@ import Testing
     #expect(waiting.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8")
     #expect(Self.value(of: "token_server_transactions_open", in: waiting.text) == "1")
     let fetched = try device.fetch(transaction)
+    let report = #"{"ids":[],"transactions":["\#(transaction)","\#(transaction)","x","\#(UUID())"]}"#
+    try server.curl(device.arguments("POST", "/device/v1/events/acks"), input: Array(report.utf8)).expect(204)
     let wrong = try device.send(device.answerWithPIN(fetched, .wrong), to: transaction)
     let nonce = try wrong.expect(422).decoded(Problem.self).nonce
     try device.send(device.answerWithPIN(fetched, attempt: 2, nonce: nonce), to: transaction).expect(200)
@@ -44,6 +46,7 @@ import Testing
       #"token_server_pin_attempts_total{result="wrong"}"#: "1",
       #"token_server_transactions_ended_total{state="authenticated"}"#: "1",
       "token_server_transaction_answer_seconds_count": "1",
+      "token_server_transaction_delivery_seconds_count": "1",
       "token_server_transactions_open": "0",
       #"token_server_http_requests_total{method="GET",route="NotFound",status="404"}"#: "1",
       #"token_server_http_requests_total{method="POST",route="/device/v1/requests/{tid}/answers",status="422"}"#:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import MobileAuth
+import Secrets
 import ServerBackends
 import Testing
 
@@ -68,6 +69,36 @@ import Testing
       return
     }
     #expect(try isRemoved(noting: "withoutServer"))
+  }
+
+  // MARK: Disenrollment
+
+  private struct Client: Disenrollment, ScriptedForwarding {
+    let scripted = ScriptedServerClient()
+    var fault: TokenServerError?
+
+    func disenroll(_ account: AccountID, pushOnly: Bool) async throws(TokenServerError) { if let fault { throw fault } }
+    func remainder(of account: AccountID) -> SecretBytes? { SecretBytes(copying: [7]) }
+  }
+
+  @Test("Disenrollment keeps the account with what stays of it", arguments: [true, false])
+  func disenrollment(pushOnly: Bool) async throws {
+    let account = try fixture.account("ann")
+    try await fixture.operations.disenroll(account, through: Client(), pushOnly: pushOnly)
+    let kept = try fixture.store.account(account.id)
+    #expect(kept.stage == .mustEnrollAgain && SecretBytes.constantTimeEqual(kept.secrets, SecretBytes(copying: [7])))
+    #expect(fixture.store.details(of: .disenrolled) == [pushOnly ? "push alone, by a command" : "by a command"])
+  }
+
+  @Test("Disenrollment without the server changes nothing") func disenrollmentFails() async throws {
+    let account = try fixture.account("ann")
+    await #expect(throws: TokenServerError.unreachable("down")) {
+      try await fixture.operations.disenroll(account, through: Client(fault: .unreachable("down")), pushOnly: false)
+    }
+    await #expect(throws: AccountError.withoutLayers(account.id)) {
+      try await fixture.operations.disenroll(account, through: ScriptedServerClient(), pushOnly: false)
+    }
+    #expect(try fixture.store.account(account.id).stage == .active)
   }
 
   @Test("An account is removed here even if the record of its server is missing") func missingServer() async throws {

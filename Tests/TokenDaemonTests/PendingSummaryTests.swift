@@ -35,6 +35,7 @@ import Testing
     let summary = PendingSummary(later, shown, now: clock.now)
     #expect(summary.message == "Log in?" && summary.type == "login")
     #expect(summary.verified?.message == "m" && summary.expiresInSeconds == 7)
+    #expect(summary.timeToLiveSeconds == 60 && summary.sentAtMilliseconds == 1)
     let other = PendingSummary(later, nil, now: clock.now)
     #expect(other.message == "Pay?" && other.verified == nil)
   }

@@ -120,6 +120,11 @@ import Testing
     { $0.policies = #"{"x":{}}"# }, { $0.delivery = DeliveryAddress("m") },
     { $0.delivery = DeliveryAddress("m", wanted: "") }, { $0.enrollment = EnrollmentID("e") },
     { $0.displayName = "Ann" }, { $0.allowedOrigins = ["https://shop.example"] },
+    { $0.standIns = [StandIn("finger", .finger, registration: [])] },
+    {
+      $0.standIns = [StandIn("a", .badge(key: [4, 1]), registration: [7]), StandIn("b", .finger, registration: [8])]
+    },
+    { $0.standIns = [StandIn("a", .securityKey(key: [4, 1]), registration: [7])] },
   ]
 
   @Test("Is read as it was written, and a change of any field is a change", arguments: changes.indices)
@@ -137,7 +142,11 @@ import Testing
   /// A field that is not understood must not count as missing: that would remove a lock.
   @Test(
     "With a field that is not understood is damage",
-    arguments: [(RecordFields.Tag.lock, [0xFF]), (.policies, [0xFF]), (.pinLength, [0x34]), (.pinVerifier, [0x78])])
+    arguments: [
+      (RecordFields.Tag.lock, [0xFF]), (.policies, [0xFF]), (.pinLength, [0x34]), (.pinVerifier, [0x78]),
+      (.standIns, [0, 0, 0, 1]),
+      (.standIns, [0, 0, 0, 1, 0]),
+    ])
   func malformedField(tag: RecordFields.Tag, value: [UInt8]) throws {
     var fields = RecordFields.make(EnrollmentID(), secrets("key"))
     fields[tag] = SecretBytes(copying: value)

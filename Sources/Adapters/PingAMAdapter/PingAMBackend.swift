@@ -52,7 +52,8 @@ package struct PingAMBackend: ServerBackend {
       server, accounts: accounts, http: try http(to: server, of: accounts),
       dependencies: PingAMServerClient.Dependencies(
         ingress: ingress, messageStore: context.store, settings: settings, pinVerifier: context.pinVerifier,
-        isTamperedWith: isTamperedWith, in: environment))
+        isTamperedWith: isTamperedWith, in: environment,
+        standIns: context.standIns(of: accounts, at: server, in: environment)))
   }
 
   func http(to server: TokenServerRecord, of accounts: [AccountRecord]) throws -> any HTTPTransport {

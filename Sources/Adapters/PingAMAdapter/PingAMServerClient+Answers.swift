@@ -11,7 +11,7 @@ extension PingAMServerClient {
   package func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerError) -> MobileAuthRequest {
     let account = try usable(pending.account)
     let kept = try take(pending.transaction, of: account)
-    let challenge = try self.challenge(of: kept.message, for: account)
+    let challenge = try self.challenge(of: kept, for: account)
     return try pending.opened(
       VerifiedContents(
         transaction: kept.delivered.transaction, account: kept.delivered.account,
@@ -65,8 +65,8 @@ extension PingAMServerClient {
     do { return try dependencies.messageStore.message(transaction) } catch { throw .unreachable("\(error)") }
   }
 
-  private func challenge(of message: PushMessage, for account: Account) throws(TokenServerError) -> Challenge {
-    switch message.kind {
+  private func challenge(of kept: StoredMessage, for account: Account) throws(TokenServerError) -> Challenge {
+    switch kept.message.kind {
     case .confirmation: return .confirmation
     case .number(let numbers):
       guard
@@ -76,14 +76,18 @@ extension PingAMServerClient {
         )
       else { throw .notHandleable("its numbers offer no usable choice") }
       return .choice(choice)
-    case .biometric: return biometricChallenge(for: account)
+    case .biometric:
+      let pin = pinChallenge(for: account)
+      return standIns?.challenge(of: kept.delivered.transaction, for: account.id, orPIN: pin) ?? pin
     }
   }
 
-  private func biometricChallenge(for account: Account) -> Challenge {
+  private func pinChallenge(for account: Account) -> Challenge {
     guard dependencies.settings.takesPINForBiometric else {
       return .impossible(
-        because: "there is no fingerprint reader, and `pin_for_biometric = false` in [push] allows no PIN")
+        because:
+          "no authenticator that can be used now is registered for it, and `pin_for_biometric = false` in [push] "
+          + "allows no PIN")
     }
     guard let pinVerifier = dependencies.pinVerifier else {
       return .impossible(because: "there is no keypad to type a PIN on")
@@ -104,17 +108,21 @@ extension PingAMServerClient {
     guard response.decision == .accept else {
       return response.sealed(PushAnswer.deny.body(to: kept, of: account.mechanism), isResentAfterRestart: true)
     }
-    if case .biometric = kept.message.kind {
-      guard let pin = response.pin, let pinVerifier = dependencies.pinVerifier else {
-        throw .notHandleable("no PIN was typed")
-      }
-      try await pinVerifier.approve(pin, of: account.id, in: dependencies.environment)
-      // The check waits for minutes after wrong PINs: the account may have been locked since.
-      _ = try usable(account.id)
-    }
+    if case .biometric = kept.message.kind { try await verify(response, of: account) }
     if case .number = kept.message.kind, response.choice == nil { throw .notHandleable("no number was chosen") }
     return response.sealed(
       PushAnswer.accept(number: response.choice).body(to: kept, of: account.mechanism), isResentAfterRestart: true)
+  }
+
+  private func verify(_ response: ChallengeResponse, of account: Account) async throws(TokenServerError) {
+    if response.data != nil, let standIns { return try standIns.verify(response) }
+    guard let pin = response.pin, let pinVerifier = dependencies.pinVerifier else {
+      throw .notHandleable("no PIN was typed")
+    }
+    try await pinVerifier.approve(pin, of: account.id, in: dependencies.environment)
+    // The check waits for minutes after wrong PINs: the account may have been locked since.
+    _ = try usable(account.id)
+    standIns?.noteRightPIN(of: account.id)
   }
 
   /// Sends the answer. A retry sends the same bytes, because AM keeps the last answer it receives.

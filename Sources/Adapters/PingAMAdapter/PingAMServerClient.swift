@@ -2,12 +2,12 @@
 import DisplayText
 package import HTTP
 package import MobileAuth
-import ServerBackends
+package import ServerBackends
 import Synchronization
 
 /// The client of one realm of one AM: implements `TokenServerClient` over AM's `push/sns/message`. AM has no list of
 /// pending requests; this client lists the messages that `PushIngress` has stored.
-package final class PingAMServerClient: TokenServerClient {
+package final class PingAMServerClient: BiometricChecks {
   struct Account: Sendable {
     let id: AccountID
     let mechanism: Mechanism
@@ -22,6 +22,7 @@ package final class PingAMServerClient: TokenServerClient {
     let pinVerifier: (any PINVerifier)?
     let isTamperedWith: @Sendable () -> Bool
     let environment: TokenEnvironment
+    let standIns: StandIns?
 
     /// - Parameters:
     ///   - ingress: also has the store of the accounts.
@@ -30,9 +31,11 @@ package final class PingAMServerClient: TokenServerClient {
     ///   - isTamperedWith: the result of the token's own tamper checks; called only for accounts whose policies need
     ///     it.
     ///   - environment: receives the events that concern a single account.
+    ///   - standIns: what stands for AM's user verification besides the PIN; nil for nothing.
     package init(
       ingress: PushIngress, messageStore: any PushMessageStore, settings: PingAMEnrollment.Settings,
-      pinVerifier: (any PINVerifier)?, isTamperedWith: @escaping @Sendable () -> Bool, in environment: TokenEnvironment
+      pinVerifier: (any PINVerifier)?, isTamperedWith: @escaping @Sendable () -> Bool, in environment: TokenEnvironment,
+      standIns: StandIns? = nil
     ) {
       self.ingress = ingress
       self.messageStore = messageStore
@@ -40,6 +43,7 @@ package final class PingAMServerClient: TokenServerClient {
       self.pinVerifier = pinVerifier
       self.isTamperedWith = isTamperedWith
       self.environment = environment
+      self.standIns = standIns
     }
   }
 
@@ -73,6 +77,12 @@ package final class PingAMServerClient: TokenServerClient {
     self.accounts = active
     client = PingAMHTTPClient(http: http)
     self.dependencies = dependencies
+  }
+
+  package var standIns: StandIns? { dependencies.standIns }
+
+  package func revoke(_ authenticator: String, of account: AccountID, because why: String) {
+    standIns?.revoke(authenticator, of: account, because: why)
   }
 
   /// Returns the counts of wrong PIN attempts. AM cannot report whether it still knows a mechanism.

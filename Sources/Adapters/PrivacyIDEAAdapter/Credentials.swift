@@ -27,13 +27,15 @@ struct OpenEnrollment: Sendable {
 /// keys.
 struct PushCredentials: Sendable {
   private enum Tag: UInt16 {
-    case deviceKey = 1, serverKey, nextKey, uri, giveUpAt
+    case deviceKey = 1, serverKey, nextKey, uri, giveUpAt, wantsBiometric
   }
 
   var active: TokenKeys?
   var next: OpenEnrollment?
   /// The number of digits of the account's PIN; not secret. Stored in the account record.
   var pinLength: Int?
+  /// Whether the server's administrator requires a fingerprint before each approval.
+  var wantsBiometric = false
 
   init() {}
 
@@ -46,6 +48,7 @@ struct PushCredentials: Sendable {
 
   private init(_ fields: SecretFields, pinLength: Int?, of account: AccountID) throws(StateStoreError) {
     self.pinLength = pinLength
+    wantsBiometric = fields[Tag.wantsBiometric] != nil
     do {
       if let secret = fields[Tag.deviceKey] {
         let server = fields[Tag.serverKey]?.withExposedSecret { Array($0) } ?? []
@@ -67,6 +70,7 @@ struct PushCredentials: Sendable {
     fields[Tag.nextKey] = try next?.key.exportedSecret()
     fields.set(Tag.uri, text: next?.uri)
     fields.set(Tag.giveUpAt, number: next?.giveUpAt)
+    fields.set(Tag.wantsBiometric, text: wantsBiometric ? "" : nil)
     var account = account
     account.pin = pinLength.map { PINMetadata(.token, length: $0) }
     account.secrets = fields.encoded

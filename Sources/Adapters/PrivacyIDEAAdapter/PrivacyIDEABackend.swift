@@ -48,7 +48,15 @@ package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
     return try PrivacyIDEAServerClient(
       server, accounts: accounts, pinVerifier: context.pinVerifier,
       // A challenge names the address of its answer, and is signed.
-      http: try context.http(to: server.id, at: nil, pins: CertificatePins(server).pins), in: environment, pace: pace)
+      http: try context.http(to: server.id, at: nil, pins: CertificatePins(server).pins), in: environment, pace: pace,
+      standIns: context.standIns(of: try Self.withBiometricChecks(accounts), at: server, in: environment))
+  }
+
+  /// The accounts whose administrator requires a fingerprint before each approval. One who requires a PIN gets it.
+  static func withBiometricChecks(_ accounts: [AccountRecord]) throws(StateStoreError) -> [AccountRecord] {
+    var found: [AccountRecord] = []
+    for account in accounts where try PushCredentials(account).wantsBiometric { found.append(account) }
+    return found
   }
 }
 

@@ -19,7 +19,7 @@ extension PrivacyIDEAServerClient {
     var type = "push \"\(challenge.title.sanitized)\""
     if host(of: challenge.url) != host(of: client.endpoint) { type += ", to be answered at \(host(of: challenge.url))" }
     if let choice = choice(of: entry) { type += ", with the choices \(choice.explanation.sanitized)" }
-    let demand = try self.challenge(of: entry, for: account)
+    let demand = try self.challenge(of: entry, pending.transaction, for: account)
     if let obstacle = demand.obstacle { type += ", can only be denied: \(obstacle)" }
     return try pending.opened(
       VerifiedContents(
@@ -28,15 +28,18 @@ extension PrivacyIDEAServerClient {
         answerContext: Array("\(challenge.nonce)|\(challenge.url)".utf8)))
   }
 
-  private func challenge(of entry: ChallengeStore.Entry, for account: Account) throws(TokenServerError) -> Challenge {
-    var pin: PINChallenge?
-    if account.keys.wantsPIN {
-      pin = try pinChallenge(for: account)
-      if pin == nil {
-        return .impossible(because: "a PIN is required, and the account has no PIN or the board has no keypad")
-      }
+  private func challenge(
+    of entry: ChallengeStore.Entry, _ transaction: TransactionID, for account: Account
+  ) throws(TokenServerError) -> Challenge {
+    let pin = account.keys.wantsPIN ? try pinChallenge(for: account) : nil
+    let single: Challenge =
+      if let pin { .pin(pin) } else if account.keys.wantsPIN {
+        .impossible(because: "a PIN is required, and the account has no PIN or the board has no keypad")
+      } else { .confirmation }
+    guard entry.challenge.options != nil else {
+      return standIns?.challenge(of: transaction, for: account.id, orPIN: single) ?? single
     }
-    guard entry.challenge.options != nil else { return pin.map { .pin($0) } ?? .confirmation }
+    guard single.obstacle == nil else { return single }
     guard let choice = choice(of: entry, pin: pin) else { throw .notHandleable("its options offer no usable choice") }
     return .choice(choice)
   }
@@ -59,11 +62,7 @@ extension PrivacyIDEAServerClient {
 
   package func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {
     let account = try self.account(response.request.pending.account)
-    if response.decision == .accept, account.keys.wantsPIN {
-      guard let pin = response.pin else { throw .notHandleable("no PIN was typed") }
-      guard let pinVerifier else { throw .notHandleable("this board has no keypad to verify a PIN") }
-      try await pinVerifier.approve(pin, of: account.id, in: environment)
-    }
+    if response.decision == .accept { try await verify(response, of: account) }
     let takesReasons = challenges.entry(response.request.pending.transaction)?.challenge.takesReasons ?? false
     let answer: PushAnswer =
       switch response.decision {
@@ -75,6 +74,15 @@ extension PrivacyIDEAServerClient {
     {
       throw .refused("signing failed: \(error)")
     }
+  }
+
+  private func verify(_ response: ChallengeResponse, of account: Account) async throws(TokenServerError) {
+    if response.data != nil, let standIns { return try standIns.verify(response) }
+    guard account.keys.wantsPIN else { return }
+    guard let pin = response.pin else { throw .notHandleable("no PIN was typed") }
+    guard let pinVerifier else { throw .notHandleable("this board has no keypad to verify a PIN") }
+    try await pinVerifier.approve(pin, of: account.id, in: environment)
+    standIns?.noteRightPIN(of: account.id)
   }
 
   package func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict {

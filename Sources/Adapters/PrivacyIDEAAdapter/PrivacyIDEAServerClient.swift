@@ -4,11 +4,11 @@ import DisplayText
 package import HTTP
 package import MobileAuth
 import Secrets
-import ServerBackends
+package import ServerBackends
 import Synchronization
 
 /// The client of one push endpoint of privacyIDEA or eduMFA: implements `TokenServerClient` by polling `/ttype/push`.
-package final class PrivacyIDEAServerClient: TokenServerClient {
+package final class PrivacyIDEAServerClient: BiometricChecks {
   struct Account: Sendable {
     let id: AccountID
     let serial: String
@@ -45,6 +45,7 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
   let client: PushClient
   let challenges: ChallengeStore
   let pinVerifier: (any PINVerifier)?
+  package let standIns: StandIns?
   let pace: PollingPace
   let environment: TokenEnvironment
   let unconfirmed = UnconfirmedAnswers()
@@ -55,9 +56,10 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
   ///   - accounts: the accounts of this server. Accounts that are not active are ignored.
   ///   - pinVerifier: verifies PINs; nil without a keypad. Accounts that require a PIN can then only deny.
   ///   - environment: receives the events that concern a single account.
+  ///   - standIns: what stands for a fingerprint besides the PIN; nil for nothing.
   package init(
     _ record: TokenServerRecord, accounts: [AccountRecord], pinVerifier: (any PINVerifier)?, http: any HTTPTransport,
-    in environment: TokenEnvironment, pace: PollingPace = PollingPace()
+    in environment: TokenEnvironment, pace: PollingPace = PollingPace(), standIns: StandIns? = nil
   ) throws(StateStoreError) {
     id = record.id
     enrollments = Enrollments(record, accounts)
@@ -71,9 +73,14 @@ package final class PrivacyIDEAServerClient: TokenServerClient {
     client = PushClient(endpoint: record.url, http: http, clock: DateHeaderClock(in: environment))
     challenges = ChallengeStore(of: record.id)
     self.pinVerifier = pinVerifier
+    self.standIns = standIns
     self.pace = pace
     self.environment = environment
     state = Mutex(State(lastOpen: environment.now))
+  }
+
+  package func revoke(_ authenticator: String, of account: AccountID, because why: String) {
+    standIns?.revoke(authenticator, of: account, because: why)
   }
 
   /// Unix seconds by the server's clock, for boards without a clock; nil before the first authenticated response.

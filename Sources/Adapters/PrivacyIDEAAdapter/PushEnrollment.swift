@@ -77,6 +77,7 @@ package struct PushEnrollment: Sendable {
     let keys = TokenKeys(device: open.key, server: serverKey, wantsPIN: credentials.pinLength != nil)
     credentials.active = keys
     credentials.next = nil
+    credentials.wantsBiometric = uri.unlock == .biometric
     account.stage = .active
     account = try credentials.stored(in: account)
     try keepTrust(of: server, trust.pins)
@@ -94,8 +95,8 @@ package struct PushEnrollment: Sendable {
     }
     guard uri.unlock != .biometric || settings.takesPINForBiometric else {
       throw .configurationInvalid(
-        "it requires a fingerprint before each approval (app_force_unlock=biometric), and this token has no reader; "
-          + "`pin_for_biometric = true` in [push] of the configuration allows the PIN instead")
+        "it requires a fingerprint before each approval (app_force_unlock=biometric); `pin_for_biometric = true` in "
+          + "[push] of the configuration allows the PIN instead, with which a finger can be registered")
     }
     guard pinPrompter != nil || !isPINWanted(by: uri) else {
       throw .configurationInvalid(

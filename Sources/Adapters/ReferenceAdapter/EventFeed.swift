@@ -63,18 +63,9 @@ struct EventFeed: Sendable {
     do {
       try await withThrowingTaskGroup(of: Void.self) { group in
         defer { group.cancelAll() }
-        let (reports, reporting) = AsyncStream.makeStream(of: String.self, bufferingPolicy: .bufferingNewest(64))
         let (beats, beating) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        group.addTask { try await read(stream, pulse, reporting, beating, yield) }
+        group.addTask { try await reporting { try await read(stream, pulse, $0, beating, yield) } }
         group.addTask { try await watch(pulse) }
-        // Separate from the reader: a server that is slow to accept reports delays no event.
-        group.addTask {
-          for await id in reports {
-            await acknowledge([id])
-            try await environment.sleep(for: Self.reportInterval)
-          }
-          throw CancellationError()
-        }
         group.addTask {
           for await _ in beats where await client.renewExpiringToken() {
             try await environment.sleep(for: Self.renewalInterval)
@@ -87,7 +78,7 @@ struct EventFeed: Sendable {
   }
 
   private func read(
-    _ stream: HTTPResponseStream, _ pulse: Pulse, _ reports: AsyncStream<String>.Continuation,
+    _ stream: HTTPResponseStream, _ pulse: Pulse, _ reports: Reports,
     _ beats: AsyncStream<Void>.Continuation, _ yield: @escaping @Sendable (Hint) -> Void
   ) async throws {
     var decoder = EventStreamDecoder()
@@ -103,7 +94,9 @@ struct EventFeed: Sendable {
         guard let content = try? JSON.decode(DeviceEvent.self, from: Array(event.data.utf8)) else { continue }
         if let nonce = content.dpopNonce { await client.use(nonce: nonce) }
         yield(content.hint)
-        if content.kind == .request { reports.yield(event.id) }
+        if content.kind == .request {
+          reports.yield(EventAcknowledgement(ids: [event.id], transactions: content.transactionID.map { [$0] }))
+        }
       }
       // A hint must not find an expired token: that would cost the user a round trip.
       beats.yield()
@@ -120,15 +113,37 @@ struct EventFeed: Sendable {
     }
   }
 
-  /// Sends the delivery report. Errors are ignored because nothing depends on the report.
-  private func acknowledge(_ ids: [String]) async {
-    _ = try? await client.call(.post, "/events/acks", body: JSON.encode(EventAcknowledgement(ids: ids)))
+  // MARK: Delivery reports
+
+  private typealias Reports = AsyncStream<EventAcknowledgement>.Continuation
+
+  /// Runs `body`, and sends its delivery reports beside it: a server that is slow to accept them delays no event.
+  /// Errors are ignored because nothing depends on a report.
+  private func reporting(_ body: @escaping @Sendable (Reports) async throws -> Void) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      defer { group.cancelAll() }
+      let (reports, reporting) = AsyncStream.makeStream(
+        of: EventAcknowledgement.self, bufferingPolicy: .bufferingNewest(64))
+      group.addTask { try await body(reporting) }
+      group.addTask {
+        for await report in reports {
+          _ = try? await client.call(.post, "/events/acks", body: JSON.encode(report))
+          try await environment.sleep(for: Self.reportInterval)
+        }
+        throw CancellationError()
+      }
+      try await group.next()
+    }
   }
 
   // MARK: Long polls
 
   private func poll(_ yield: @escaping @Sendable (Hint) -> Void) async throws {
     yield(.connected)
+    try await reporting { try await poll($0, yield) }
+  }
+
+  private func poll(_ reports: Reports, _ yield: @Sendable (Hint) -> Void) async throws {
     var earliest = environment.now
     while true {
       try await environment.sleep(until: earliest)
@@ -140,6 +155,8 @@ struct EventFeed: Sendable {
       let page = try DeviceClient.decode(EventPage.self, response)
       memory.cursor = page.cursor
       for event in page.events { yield(event.hint) }
+      let transactions = page.events.filter { $0.kind == .request }.compactMap(\.transactionID).prefix(256)
+      if !transactions.isEmpty { reports.yield(EventAcknowledgement(ids: [], transactions: Array(transactions))) }
     }
   }
 }

@@ -85,7 +85,7 @@ extension ReferenceBackend: FormerAccounts {
   }
 }
 
-extension ReferenceServerClient: UserSessions, Deregistration, TimeSource {}
+extension ReferenceServerClient: UserSessions, Deregistration, Disenrollment, TimeSource {}
 
 extension ReferenceServerClient: SessionCalls {
   package func authorize(

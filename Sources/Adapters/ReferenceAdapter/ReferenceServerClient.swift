@@ -63,7 +63,7 @@ package final class ReferenceServerClient: TokenServerClient {
   let accounts: Mutex<[String: Account]>
   /// Profiles whose server was seen to sign receipts, since this process started.
   let receiptSigners = Mutex<Set<String>>([])
-  /// The profiles of which the server has proved that only their push enrollment is lost.
+  /// The profiles of which the server has proved, or this token has decided, that only their push enrollment is lost.
   let withoutPush = Mutex<Set<String>>([])
   /// The newest request's message from the last list.
   let listedMessage = ListedMessage()
@@ -190,6 +190,15 @@ package final class ReferenceServerClient: TokenServerClient {
       profile = try self.account(account).profile
     }
     _ = try await client.call(.delete, "/profiles/\(profile)")
+  }
+
+  package func disenroll(_ account: AccountID, pushOnly: Bool) async throws(TokenServerError) {
+    let profile = try self.account(account).profile
+    _ = try await client.call(
+      .delete, "/profiles/\(profile)/\(pushOnly ? "push" : "mobile-auth")", about: profile)
+    withoutPush.withLock { profiles in
+      if pushOnly { profiles.insert(profile) } else { profiles.remove(profile) }
+    }
   }
 
   package func remainder(of account: AccountID) -> SecretBytes? {

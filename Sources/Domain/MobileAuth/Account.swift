@@ -109,6 +109,8 @@ package struct AccountRecord: Sendable {
   /// `mostOrigins`.
   package var allowedOrigins: [String] = []
   package static let mostOrigins = 16
+  /// What stands for the biometric checks of a server that leaves them to the device; at most `StandIn.most`.
+  package var standIns: [StandIn] = []
   /// The credentials, encoded by the adapter and stored only encrypted.
   package var secrets: SecretBytes
 

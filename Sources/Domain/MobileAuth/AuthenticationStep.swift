@@ -42,15 +42,19 @@ package struct AuthenticationStep: Sendable, Equatable {
     package let reason: String
     /// The result of the server's script; nil if none was asked.
     package let info: AuthenticatorInfo?
+    /// Why an authenticator canceled; nil for other failures.
+    package let underlyingError: String?
     /// Whether the authenticator is no longer registered.
     package let isRevoked: Bool
 
-    package init(number: Int?, reason: String, info: AuthenticatorInfo? = nil) {
+    package init(number: Int?, reason: String, info: AuthenticatorInfo? = nil, underlyingError: String? = nil) {
       (self.number, self.reason, self.info, isRevoked) = (number, reason.sanitized(atMost: 500), info, false)
+      self.underlyingError = underlyingError?.sanitized(atMost: 256)
     }
 
     package init(_ error: TokenServerError) {
       number = error.number
+      underlyingError = nil
       if case .authenticatorFailed(let failure) = error {
         (reason, info, isRevoked) = (failure.reason.sanitized(atMost: 500), failure.info, failure.isRevoked)
       } else {

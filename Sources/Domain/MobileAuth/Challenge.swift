@@ -7,7 +7,7 @@ package enum Challenge: Sendable, Equatable {
   case pin(PINChallenge)
   /// A choice among options; the portal shows the right one.
   case choice(ChoiceChallenge)
-  /// Data of an authenticator other than the PIN, or a fingerprint; verified by the server.
+  /// Data of an authenticator other than the PIN, or a fingerprint; verified by the server, or as a `StandIn`.
   case custom(CustomChallenge)
   /// An action that this token does not support: the request can only be denied.
   /// - Parameter because: the reason, for the user.
@@ -16,7 +16,7 @@ package enum Challenge: Sendable, Equatable {
 
 extension Challenge {
   /// The PIN that the challenge takes: alone, after a choice, or in place of another authenticator; nil for none.
-  var pin: PINChallenge? {
+  package var pin: PINChallenge? {
     switch self {
     case .confirmation, .impossible: nil
     case .pin(let challenge): challenge

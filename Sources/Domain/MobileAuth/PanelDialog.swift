@@ -28,6 +28,9 @@ package struct PanelDialog: Sendable {
       }
     }
 
+    /// Why an authenticator canceled; nil for other errors.
+    package var underlyingError: String? { if case .authenticatorCanceled(let why) = self { why } else { nil } }
+
     /// The description without the number.
     package var explanation: String {
       switch self {

@@ -49,7 +49,7 @@ extension RequestOutcome {
       .requestFailed(
         .init(
           number: PanelDialog.canceledNumber,
-          reason: why.map { "canceled by the authenticator: \($0)" } ?? "canceled at the panel"))
+          reason: why.map { "canceled by the authenticator: \($0)" } ?? "canceled at the panel", underlyingError: why))
     case .answered(let decision, _, _, let info, _): .requestHandled(decision, info)
     case .notApproved(let error): .requestFailed(.init(error))
     case .elsewhere(let state) where state.isWithoutAnswer: gone(state.rawValue)

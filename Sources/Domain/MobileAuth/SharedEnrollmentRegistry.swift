@@ -46,7 +46,7 @@ extension AccountRecord {
     id == other.id && server == other.server && profile == other.profile && stage == other.stage
       && displayName == other.displayName
       && enrollment == other.enrollment && pin == other.pin && lock == other.lock && policies == other.policies
-      && delivery == other.delivery && allowedOrigins == other.allowedOrigins
+      && delivery == other.delivery && allowedOrigins == other.allowedOrigins && standIns == other.standIns
       && SecretBytes.constantTimeEqual(secrets, other.secrets)
   }
 }

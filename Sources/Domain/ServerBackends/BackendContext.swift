@@ -72,6 +72,17 @@ extension BackendContext {
     return makeHTTPTransport(addresses.map { trust.limited(to: $0) } ?? trust)
   }
 
+  /// What stands for the biometric checks of a server.
+  /// - Parameter accounts: those for which it asks for such checks.
+  package func standIns(
+    of accounts: [AccountRecord], at server: TokenServerRecord, in environment: TokenEnvironment
+  ) -> StandIns {
+    let host = HTTPSAddress(server.url)?.origin.host ?? server.id.text
+    return StandIns(
+      of: accounts, at: server.id, host: host, registry: store, drivers: drivers, unlocked: unlockedTokens,
+      in: environment)
+  }
+
   /// Lets the user choose a PIN that this token verifies, and stores it; nil without a keypad.
   package func pinPrompter(for request: EnrollmentRequest) -> PINPrompter? {
     guard let chooser = request.pinChooser else { return nil }

@@ -8,6 +8,13 @@ package protocol Deregistration: TokenServerClient {
   func deregister(_ account: AccountID) async throws(TokenServerError)
 }
 
+/// A client whose server has layers of enrollment: a user with a PIN, keys, and push.
+package protocol Disenrollment: TokenServerClient {
+  /// Gives up the keys and the push enrollment of an account at the server, or the push enrollment alone. `remainder`
+  /// then has what stays. The caller removes the rest here.
+  func disenroll(_ account: AccountID, pushOnly: Bool) async throws(TokenServerError)
+}
+
 /// A client that polls, and can poll earlier after a hint.
 package protocol PollWaking: TokenServerClient {
   /// Ends the pause before the next poll. The caller limits the rate, because a hint may come from an attacker.

@@ -5,8 +5,9 @@ package import MobileAuth
 ///
 /// What only some kinds can do is a protocol of its own, which the backend or its client adopts: `AccountLocks`,
 /// `FirstPIN`, `FormerAccounts`, `MailboxAddressing`, `MessageHistory`, `PushReceiver`, `ReachCheck` and `Reenrollment`
-/// for the backend; `Deregistration`, `PollWaking`, `SessionCalls`, `TimeSource`, `UserSessions` and
-/// `UserAuthenticators` for the client. The service asks for the protocol, never for a concrete type.
+/// for the backend; `BiometricChecks`, `Deregistration`, `Disenrollment`, `PollWaking`, `SessionCalls`, `TimeSource`,
+/// `UserSessions` and `UserAuthenticators` for the client. The service asks for the protocol, never for a concrete
+/// type.
 package protocol ServerBackend: Sendable {
   /// The `kind` of `TokenServerRecord`. Stored: it must not change.
   static var kind: String { get }

@@ -20,6 +20,8 @@ enum RecordFields {
     case displayName = 9
     /// Texts, joined. Absent if there are none.
     case allowedOrigins = 10
+    /// Of each stand-in its identifier, its kind, its key and its registration, joined. Absent if there are none.
+    case standIns = 11
   }
 
   static func associatedData(ofServer id: TokenServerID, kind: String, url: String) -> CanonicalBytes {
@@ -81,6 +83,13 @@ extension AccountRecord {
       guard let texts = origins.texts() else { throw .corrupt(.account(id)) }
       allowedOrigins = texts
     }
+    if let encoded = fields[RecordFields.Tag.standIns] {
+      guard let parts = encoded.parts(), parts.count <= StandIn.most else { throw .corrupt(.account(id)) }
+      standIns = try parts.map { part throws(StateStoreError) in
+        guard let standIn = StandIn(encoded: part) else { throw .corrupt(.account(id)) }
+        return standIn
+      }
+    }
   }
 
   var encodedFields: SecretBytes {
@@ -93,7 +102,42 @@ extension AccountRecord {
     fields.set(RecordFields.Tag.mailbox, text: delivery?.mailbox)
     fields.set(RecordFields.Tag.wantedMailbox, text: delivery?.wanted)
     if !allowedOrigins.isEmpty { fields[RecordFields.Tag.allowedOrigins] = .joining(allowedOrigins) }
+    if !standIns.isEmpty { fields[RecordFields.Tag.standIns] = .joining(standIns.map(\.encoded)) }
     return fields.encoded
+  }
+}
+
+extension StandIn {
+  private enum Kind: String { case finger, badge, securityKey = "security-key" }
+
+  /// - Returns: nil for bytes that are not `encoded`.
+  fileprivate init?(encoded: SecretBytes) {
+    guard let parts = encoded.parts(), parts.count == 4, let kind = Kind(rawValue: parts[1].publicText) else {
+      return nil
+    }
+    let (key, registration) = (
+      parts[2].withExposedSecret { Array($0) }, parts[3].withExposedSecret { Array($0) }
+    )
+    let proof: Proof =
+      switch kind {
+      case .finger: .finger
+      case .badge: .badge(key: key)
+      case .securityKey: .securityKey(key: key)
+      }
+    self.init(parts[0].publicText, proof, registration: registration)
+  }
+
+  fileprivate var encoded: SecretBytes {
+    let (kind, key): (Kind, [UInt8]) =
+      switch proof {
+      case .finger: (.finger, [])
+      case .badge(let key): (.badge, key)
+      case .securityKey(let key): (.securityKey, key)
+      }
+    return .joining([
+      SecretBytes(copying: Array(identifier.utf8)), SecretBytes(copying: Array(kind.rawValue.utf8)),
+      SecretBytes(copying: key), SecretBytes(copying: registration),
+    ])
   }
 }
 

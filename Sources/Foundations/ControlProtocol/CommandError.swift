@@ -18,16 +18,20 @@ package struct CommandError: Error, CustomStringConvertible {
   package let number: Int?
   /// The result of the token server's script that refused an authenticator; nil if none was asked.
   package let info: ScriptInfo?
+  /// Why an authenticator canceled; nil for other errors.
+  package let underlyingError: String?
   /// No service runs: nothing has been done, and a command that works without the service may continue.
   package let isServiceMissing: Bool
 
   package init(
-    _ code: Code, _ description: String, number: Int? = nil, info: ScriptInfo? = nil, isServiceMissing: Bool = false
+    _ code: Code, _ description: String, number: Int? = nil, info: ScriptInfo? = nil, underlyingError: String? = nil,
+    isServiceMissing: Bool = false
   ) {
     self.code = code
     self.description = description
     self.number = number
     self.info = info
+    self.underlyingError = underlyingError
     self.isServiceMissing = isServiceMissing
   }
 }

@@ -40,7 +40,7 @@ extension ControlRequest {
   }
 
   fileprivate enum Name: String, Codable {
-    case status, pending, reload, enroll, push, forget, authenticators
+    case status, pending, reload, enroll, disenroll, push, forget, authenticators
     case registerAuthenticator = "register-authenticator"
     case deregisterAuthenticator = "deregister-authenticator"
     case preferAuthenticator = "prefer-authenticator"
@@ -68,6 +68,7 @@ extension ClosedRange<Int64> {
 extension ControlRequest: Codable {
   private enum Members: String, CodingKey {
     case version, request, message, account, transaction, milliseconds, keys, origin, authenticator, follow
+    case pushOnly = "push-only"
     case data, cancel, fallback, retry, touch, badge, finger, unplugged, button, connected
   }
 
@@ -81,6 +82,10 @@ extension ControlRequest: Codable {
       case .reload: .reload
       case .enroll: .enroll(try EnrollmentOptions(from: decoder))
       case .enrollAgain: .enrollAgain(account: try members.decode(String.self, forKey: .account))
+      case .disenroll:
+        .disenroll(
+          account: try members.decode(String.self, forKey: .account),
+          pushOnly: try members.decode(Bool.self, forKey: .pushOnly))
       case .push: .push(message: try members.decode(String.self, forKey: .message))
       case .logIn:
         .logIn(account: account, authenticator: try members.decodeIfPresent(String.self, forKey: .authenticator))
@@ -176,6 +181,9 @@ extension ControlRequest: Codable {
     case .authenticators(let account), .changePIN(let account), .oneTimePassword(let account):
       try members.encodeIfPresent(account, forKey: .account)
     case .forget(let account), .enrollAgain(let account): try members.encode(account, forKey: .account)
+    case .disenroll(let account, let pushOnly):
+      try members.encode(account, forKey: .account)
+      try members.encode(pushOnly, forKey: .pushOnly)
     case .events(let follow): try members.encode(follow, forKey: .follow)
     case .show(let transaction): try members.encode(transaction, forKey: .transaction)
     case .call(let call): try call.encode(to: encoder)
@@ -201,6 +209,7 @@ extension ControlRequest: Codable {
     case .reload: .reload
     case .enroll: .enroll
     case .enrollAgain: .enrollAgain
+    case .disenroll: .disenroll
     case .push: .push
     case .logIn: .logIn
     case .authenticators: .authenticators

@@ -9,6 +9,8 @@ package enum ControlRequest: Equatable, Sendable {
   case enroll(EnrollmentOptions)
   /// Enrolls an account again with its PIN.
   case enrollAgain(account: String)
+  /// Gives up the keys of an account, or its push enrollment alone.
+  case disenroll(account: String, pushOnly: Bool)
   /// A push message as received, JSON.
   case push(message: String)
   /// The account is optional if there is only one; without an authenticator, the preferred one is used.

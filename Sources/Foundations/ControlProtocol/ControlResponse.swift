@@ -14,7 +14,7 @@ package enum ControlResponse<Answer: Decodable> {
       self = .failure(
         CommandError(
           CommandError.Code(rawValue: failure.code) ?? .refused, failure.error, number: failure.number,
-          info: failure.info))
+          info: failure.info, underlyingError: failure.underlyingError))
     } else if let progress = try? JSONMessage.decode(ControlProgress.self, from: line, numbers: nil) {
       self = .progress(progress.progress)
     } else {

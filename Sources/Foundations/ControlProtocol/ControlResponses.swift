@@ -10,12 +10,20 @@ package struct ControlFailure: Codable, Sendable {
   package var number: Int?
   /// See `CommandError.info`.
   package var info: ScriptInfo?
+  /// See `CommandError.underlyingError`.
+  package var underlyingError: String?
+
+  enum CodingKeys: String, CodingKey {
+    case error, code, number, info
+    case underlyingError = "underlying_error"
+  }
 
   package init(_ error: CommandError) {
     self.error = error.description
     code = error.code.rawValue
     number = error.number
     info = error.info
+    underlyingError = error.underlyingError
   }
 }
 

@@ -72,6 +72,8 @@ package struct EventLine: Codable, Equatable, Sendable {
     package var code: Int?
     package var reason: String
     package var info: ScriptInfo?
+    /// Why an authenticator canceled; otherwise nil.
+    package var underlyingError: String?
     /// True if the authenticator is no longer registered; otherwise nil.
     package var isAuthenticatorRevoked: Bool?
 
@@ -79,6 +81,7 @@ package struct EventLine: Codable, Equatable, Sendable {
 
     enum CodingKeys: String, CodingKey {
       case code, reason, info
+      case underlyingError = "underlying_error"
       case isAuthenticatorRevoked = "authenticator_revoked"
     }
   }

@@ -47,6 +47,8 @@ package struct PendingSummary: Codable, Sendable {
   package var isStale = false
   /// Milliseconds since 1970, by the server's clock.
   package var sentAtMilliseconds: Int64?
+  /// From when it was sent until it expires.
+  package var timeToLiveSeconds: Int64?
   package var expiresInSeconds: Int64
 
   package init(transaction: String, account: String, server: String, expiresInSeconds: Int64) {
@@ -78,6 +80,7 @@ package struct PendingSummary: Codable, Sendable {
     case obstacle = "can_only_be_denied"
     case isStale = "stale"
     case sentAtMilliseconds = "sent_at_ms"
+    case timeToLiveSeconds = "time_to_live_seconds"
     case expiresInSeconds = "expires_in_seconds"
   }
 }

@@ -11,6 +11,12 @@ package struct HTTPOrigin: Hashable, Sendable, CustomStringConvertible {
   package let text: String
   package var description: String { text }
 
+  /// The host without the port; an IPv6 address in its brackets.
+  package var host: String {
+    let authority = text.dropFirst(Self.scheme.count)
+    return String(authority.first == "[" ? authority.prefix { $0 != "]" } + "]" : authority.prefix { $0 != ":" })
+  }
+
   /// - Parameter text: `https://HOST` or `https://HOST:PORT`. The host is a name of ASCII letters, digits and hyphens
   ///   (an international name in its `xn--` form), an IPv4 address, or an IPv6 address in brackets.
   /// - Returns: nil for any other text, also one with a user name, a path or a `/` at the end.

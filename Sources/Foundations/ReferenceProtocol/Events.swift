@@ -66,7 +66,13 @@ package struct EventPage: Codable, Sendable, Equatable {
 
 /// `POST /events/acks`: the delivery report.
 package struct EventAcknowledgement: Codable, Sendable, Equatable {
+  /// The IDs of events of a stream.
   package var ids: [String]
+  /// The requests in these events. Optional.
+  package var transactions: [String]?
 
-  package init(ids: [String]) { self.ids = ids }
+  package init(ids: [String], transactions: [String]? = nil) {
+    self.ids = ids
+    self.transactions = transactions
+  }
 }

@@ -16,7 +16,8 @@ package struct ApprovalTokenCommand: ParsableCommand {
       """,
     version: "0.1.0",
     subcommands: [
-      Enroll.self, Reenroll.self, Serve.self, Device.self, Network.self, Status.self, Accounts.self, Pending.self,
+      Enroll.self, Reenroll.self, Disenroll.self, Serve.self, Device.self, Network.self, Status.self, Accounts.self,
+      Pending.self,
       Watch.self, Events.self, Show.self, History.self,
       OneTimePasswordCommand.self,
       Push.self, MailboxCommand.self, Log.self, LogIn.self, LogOut.self, Authenticators.self, AuthenticatorCommand.self,

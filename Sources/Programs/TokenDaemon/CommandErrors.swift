@@ -50,7 +50,9 @@ extension CommandError {
     case let error as any ReportedError: self.init(error)
     case let failure as BoardCatalog.CatalogError: self.init(.badData, "\(failure)")
     case let ending as PanelDialog.EntryError:
-      self.init(ending == .canceled ? .refused : .unavailable, ending.explanation, number: ending.number)
+      self.init(
+        ending.number == nil ? .unavailable : .refused, ending.explanation, number: ending.number,
+        underlyingError: ending.underlyingError)
     case let error as CryptographyError: self.init(.unavailable, "\(error)")
     default: return nil
     }

@@ -115,7 +115,7 @@ package struct HTTPInterfaces: Sendable {
       registrations: AuthenticatorRegistrationService(
         gate: gate, keyring: keyring, pins: pins, authenticators: authenticators)
     ).add(to: router)
-    EventRoutes(gate: gate, hub: hub).add(to: router)
+    EventRoutes(gate: gate, hub: hub, log: announcer.deviceLog).add(to: router)
   }
 
   private func addPortalRoutes(to router: Router<ServerContext>) {

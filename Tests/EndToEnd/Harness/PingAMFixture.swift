@@ -127,10 +127,12 @@ struct PingAMFixture: Sendable {
 /// Runs `body` with a running token without accounts, then verifies the audit chain.
 /// - Parameters:
 ///   - settings: lines of the table `[push]`.
+///   - authenticators: lines of the table `[authenticators]`.
 ///   - mqtt: additional lines of the table `[mqtt]`, used only with a broker.
 ///   - board: the simulated board's profile.
 func withPingAMScene(
-  by carrier: Carrier = .socket, settings: String = "", mqtt: String = "", board: String = QuickBoard.withKeypad,
+  by carrier: Carrier = .socket, settings: String = "", authenticators: String = "", mqtt: String = "",
+  board: String = QuickBoard.withKeypad,
   _ body: @Sendable (PingAMFixture) async throws -> Void
 ) async throws {
   let folder = try TemporaryDirectory()
@@ -151,6 +153,8 @@ func withPingAMScene(
     authorities = "\(folder.file("am.pem"))"
     [push]
     \(settings)
+    [authenticators]
+    \(authenticators)
     \(table)
     """
   let token = TestToken(

@@ -32,7 +32,8 @@ final class TestServer: Sendable {
     try rewrite { template in callbacks + (proxy.map { "issuer = \"\($0.issuer)\"\n" } ?? "") + template + types }
   }
 
-  private func rewrite(_ change: (String) -> String) throws {
+  /// Changes the configuration, which the server reads at its next start.
+  func rewrite(_ change: (String) -> String) throws {
     let file = directory + "/config.toml"
     try change(try String(contentsOfFile: file, encoding: .utf8)).write(
       toFile: file, atomically: true, encoding: .utf8)
@@ -42,6 +43,16 @@ final class TestServer: Sendable {
   @discardableResult
   func command(_ words: String...) async throws -> Outcome {
     try await run(Program.server, words + ["--directory", directory, "--json"]).succeeded()
+  }
+
+  /// Executes SQL statements on the database, each in one transaction with the others. The server may run.
+  func edit(_ statements: String...) async throws {
+    let edit = """
+      import sqlite3, sys; store = sqlite3.connect(sys.argv[1], timeout=30)
+      for statement in sys.argv[2:]: store.execute(statement)
+      store.commit()
+      """
+    try await run("python3", ["-c", edit, directory + "/token-server.db"] + statements).succeeded()
   }
 
   // MARK: The process

@@ -22,6 +22,8 @@ package enum AccountError: ReportedError, Equatable {
   case originOfTokenServer(String, AccountID)
   /// The allow-list is full.
   case tooManyOrigins(AccountID)
+  /// The account's server knows an account only as a whole.
+  case withoutLayers(AccountID)
   /// The account is not one that its PIN can enroll again; with the reason.
   case notEnrollable(AccountID, why: String)
   /// The board has no keypad.
@@ -34,7 +36,7 @@ package enum AccountError: ReportedError, Equatable {
   package var category: ErrorCategory {
     switch self {
     case .unknown, .unknownAmong, .notActive, .invalidName, .nameOne, .withoutOneTimePasswords, .noOneTimePasswords,
-      .notLockable, .withoutSessions, .tooManyOrigins, .noKeypad:
+      .notLockable, .withoutSessions, .withoutLayers, .tooManyOrigins, .noKeypad:
       .usage
     case .unusable, .originOfTokenServer, .notEnrollable: .refused
     case .pinChangedMeanwhile, .pinUnconfirmed: .unavailable
@@ -57,6 +59,8 @@ package enum AccountError: ReportedError, Equatable {
     case .notLockable(let account, let kinds): "account \(account) cannot be locked: only accounts of \(kinds) can"
     case .unusable(let account): "account \(account) is not active, so it cannot be used or locked"
     case .withoutSessions(let account): "\(account) has no login with this token: its server has no sessions"
+    case .withoutLayers(let account):
+      "\(account) cannot be disenrolled: its server knows it only as a whole; `approval-token remove \(account)`"
     case .originOfTokenServer(let origin, let account):
       "\(origin) is the token server of \(account), which is not a resource server"
     case .tooManyOrigins(let account):

@@ -29,6 +29,22 @@ extension AccountOperations {
     return notification
   }
 
+  /// Gives up the keys of an account, or its push enrollment alone: at its server first, so that nothing is lost
+  /// without it. The PIN and the other authenticators stay, and enroll the account again.
+  /// - Throws: `AccountError.withoutLayers`, `TokenServerError`, `StateStoreError`.
+  package func disenroll(
+    _ account: AccountRecord, through client: any TokenServerClient, pushOnly: Bool
+  ) async throws {
+    guard let client = client as? any Disenrollment else { throw AccountError.withoutLayers(account.id) }
+    try await client.disenroll(account.id, pushOnly: pushOnly)
+    let entry = environment.auditEntry(
+      .disenrolled, account: account.id, detail: pushOnly ? "push alone, by a command" : "by a command")
+    try store.dropKeys(
+      of: account.id, if: account.enrollment, keeping: client.remainder(of: account.id), entry)
+    environment.report(.audited(entry))
+    environment.report(.step(AuthenticationStep(.mustEnroll(.init(.disenrolled)), of: account.id)))
+  }
+
   private func deregister(
     _ account: AccountRecord, through running: (any TokenServerClient)?
   ) async -> RemovalNotification {

@@ -9,7 +9,8 @@ struct Authenticators: ParsableCommand {
     abstract: "List the authenticators of an account: the PIN, and others that its token server offers.",
     discussion: """
       Lists those that are registered, and those that could be registered now, because the token server offers them and \
-      this token can use them. The preferred one is used by a login that names none.
+      this token can use them. The preferred one is used by a login that names none. At PingAM, privacyIDEA and eduMFA: \
+      what stands, or could stand, for the fingerprint that they ask for.
       """)
 
   @Argument(help: "Account. Optional if there is only one.")
@@ -63,7 +64,8 @@ struct AuthenticatorCommand: ParsableCommand {
       commandName: "register", abstract: "Register an authenticator, confirmed by a hold of the button.",
       discussion: """
         Asks for the PIN if the account is not logged in, then for a hold of the button, then for the code of the \
-        authenticator, which the token server checks. Make sure that you started this command yourself.
+        authenticator, which the token server checks. At PingAM, privacyIDEA and eduMFA, where this token checks it, asks \
+        for the hold, the authenticator and then the PIN. Make sure that you started this command yourself.
         """)
 
     @OptionGroup var subject: Subject

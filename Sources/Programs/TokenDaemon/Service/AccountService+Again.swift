@@ -5,6 +5,15 @@ import ServerBackends
 import Vault
 
 extension AccountService {
+  /// Gives up the keys of an account, or its push enrollment alone. The server must be reachable.
+  func disenroll(_ name: String, pushOnly: Bool) async throws -> AccountResponse {
+    let (account, server) = try find(name)
+    if service.session?.account == account.id { _ = try await logOut() }
+    try await operations.disenroll(account, through: server, pushOnly: pushOnly)
+    service.reload()
+    return AccountResponse(try operations.account(name))
+  }
+
   /// Enrolls an account again whose keys its server has removed: the PIN proves the user, without an activation code.
   func enrollAgain(_ name: String, _ progress: @escaping Progress) async throws -> AccountResponse {
     let account = try operations.account(name)

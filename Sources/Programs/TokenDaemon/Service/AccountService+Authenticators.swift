@@ -7,6 +7,7 @@ import ServerBackends
 extension AccountService {
   func authenticators(_ name: String?) async throws -> AuthenticatorsResponse {
     let (account, server) = try find(name)
+    if let standIns = standIns(of: account, at: server) { return AuthenticatorsResponse(account, try standIns.all()) }
     return AuthenticatorsResponse(account, try await authenticators(of: account, at: server).all())
   }
 
@@ -15,6 +16,15 @@ extension AccountService {
     -> AuthenticatorsResponse
   {
     let (account, server) = try find(name)
+    if let standIns = standIns(of: account, at: server) {
+      return try await reporting(.registration, of: account.id, with: id) {
+        try await service.panelTasks.perform(at: account.server) { panel in
+          try await standIns.register(id, on: panel, progress)
+        }
+        let step = AuthenticationStep(.succeeded(.registration, nil), of: account.id, authenticator: id)
+        return (AuthenticatorsResponse(account, try standIns.all()), step)
+      }
+    }
     let authenticators = try authenticators(of: account, at: server)
     let info = try await reporting(.registration, of: account.id, with: id) {
       try await authenticators.requireRegistrable(id)
@@ -31,6 +41,15 @@ extension AccountService {
     -> AuthenticatorsResponse
   {
     let (account, server) = try find(name)
+    if let standIns = standIns(of: account, at: server) {
+      return try await reporting(.deregistration, of: account.id, with: id) {
+        try await service.panelTasks.perform(at: account.server) { panel in
+          try await standIns.deregister(id, on: panel, progress)
+        }
+        let step = AuthenticationStep(.deregistered(isServerNotified: true), of: account.id, authenticator: id)
+        return (AuthenticatorsResponse(account, try standIns.all(), serverNotified: true), step)
+      }
+    }
     let authenticators = try authenticators(of: account, at: server)
     let (all, isNotified) = try await reporting(.deregistration, of: account.id, with: id) {
       let all = try await authenticators.requireDeregistrable(id)
@@ -62,6 +81,11 @@ extension AccountService {
     of account: AccountRecord, at server: any TokenServerClient
   ) throws -> AccountAuthenticators {
     try AccountAuthenticators(of: account, at: server, pins)
+  }
+
+  /// Nil at a server with authenticators of its own, or without biometric checks.
+  private func standIns(of account: AccountRecord, at server: any TokenServerClient) -> AccountStandIns? {
+    AccountStandIns(of: account, at: server, pins)
   }
 
   /// The session of the account; logs in with the PIN if there is none.

@@ -33,7 +33,7 @@ extension AuthenticationStep.Failure {
     if let error = error as? TokenServerError {
       self.init(error)
     } else if let error = CommandError(explaining: error) {
-      self.init(number: error.number, reason: error.description)
+      self.init(number: error.number, reason: error.description, underlyingError: error.underlyingError)
     } else {
       self.init(number: PanelDialog.canceledNumber, reason: "the command ended")
     }

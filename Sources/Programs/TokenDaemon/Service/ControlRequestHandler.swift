@@ -38,6 +38,7 @@ struct ControlRequestHandler: Sendable {
       try reply(Done())
     case .enroll(let options): try reply(try await accounts.enroll(options, progress))
     case .enrollAgain(let account): try reply(try await accounts.enrollAgain(account, progress))
+    case .disenroll(let account, let pushOnly): try reply(try await accounts.disenroll(account, pushOnly: pushOnly))
     case .push(let message): try reply(try take(message))
     case .logIn(let account, let id): try reply(try await accounts.logIn(account, with: id, progress))
     case .authenticators(let account): try reply(try await accounts.authenticators(account))
@@ -240,5 +241,6 @@ extension PendingSummary {
     context = request.summary.origin.map(JSONValue.init(textOrJSON:))
     payload = request.summary.payload.map(JSONValue.init(textOrJSON:))
     sentAtMilliseconds = request.sentAtMilliseconds
+    timeToLiveSeconds = request.timeToLive.components.seconds
   }
 }

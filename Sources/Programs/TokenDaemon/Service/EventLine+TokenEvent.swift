@@ -89,6 +89,7 @@ extension EventLine.Failure {
   fileprivate init(_ failure: AuthenticationStep.Failure) {
     self.init(code: failure.number, reason: failure.reason)
     info = failure.info.map { ScriptInfo($0) }
+    underlyingError = failure.underlyingError
     isAuthenticatorRevoked = failure.isRevoked ? true : nil
   }
 }

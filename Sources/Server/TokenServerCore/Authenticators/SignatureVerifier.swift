@@ -32,9 +32,6 @@ package enum SignatureVerifier {
     let why: String
   }
 
-  /// The flag "user present" of authenticator data.
-  private static let userPresent: UInt8 = 1
-
   /// - Parameters:
   ///   - data: of the device.
   ///   - registration: the result of the registration; ignored in a registration.
@@ -68,24 +65,17 @@ package enum SignatureVerifier {
     _ scheme: ServerConfiguration.Authenticator.SignatureScheme
   ) throws(RefusalError) {
     guard let signature = bytes(base64: proof.signature) else { throw RefusalError(why: "there is no signature") }
-    let signed: [UInt8]
-    switch scheme {
-    // The authenticator signs the challenge, which is a SHA-256: ES256 of what was hashed.
-    case .badge: signed = challenge.hashedBytes
-    case .securityKey:
-      guard let data = proof.authenticatorData.flatMap({ bytes(base64: $0) }), data.count >= 37 else {
-        throw RefusalError(why: "there is no authenticator data")
+    let signed = AuthenticatorSignature(
+      signature, authenticatorData: proof.authenticatorData.flatMap { bytes(base64: $0) })
+    let kind: AuthenticatorSignature.Scheme =
+      switch scheme {
+      case .badge: .badge
+      case .securityKey: .securityKey(relyingParty: AuthenticatorChallenge.host(ofIssuer: challenge.issuer))
       }
-      let relyingParty = SHA256.hash(Array(AuthenticatorChallenge.host(ofIssuer: challenge.issuer).utf8))
-      guard Array(data[..<32]) == relyingParty else { throw RefusalError(why: "it is for another server") }
-      guard data[32] & userPresent != 0 else { throw RefusalError(why: "the key was not touched") }
-      signed = data + challenge.digest
-    }
-    guard key.isValidDERSignature(signature, for: signed) else { throw RefusalError(why: "the signature is wrong") }
+    do { try signed.verify(challenge.hashedBytes, by: key, as: kind) } catch { throw RefusalError(why: "\(error)") }
   }
 
   private static func publicKey(_ text: String) -> P256PublicKey? {
-    guard let point = bytes(base64: text), point.count == 65, point[0] == 4 else { return nil }
-    return try? P256PublicKey(x: Array(point[1..<33]), y: Array(point[33...]))
+    bytes(base64: text).flatMap { P256PublicKey(uncompressed: $0) }
   }
 }

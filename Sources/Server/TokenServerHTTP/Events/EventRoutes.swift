@@ -11,6 +11,7 @@ import TokenServerStore
 struct EventRoutes: Sendable {
   let gate: DeviceGate
   let hub: EventHub
+  let log: DeviceLog
 
   func add(to router: Router<ServerContext>) {
     router.get("/device/v1/events") { request, context in
@@ -23,9 +24,26 @@ struct EventRoutes: Sendable {
     router.post("/device/v1/events/acks") { request, context in
       let clientID = try await gate.admit(request).device.id
       let acknowledgement = try JSON.decode(EventAcknowledgement.self, from: await request.bytes())
-      guard acknowledgement.ids.count <= 256 else { throw DeviceAPIError(.invalidRequest, "more than 256 ids") }
+      let transactions = acknowledgement.transactions ?? []
+      guard max(acknowledgement.ids.count, transactions.count) <= 256 else {
+        throw DeviceAPIError(.invalidRequest, "more than 256 ids")
+      }
       context.logger.debug("device \(clientID) has received \(acknowledgement.ids.count) events")
+      // Only what can be an ID is compared: comparing other text can take long.
+      let arrived = Set(transactions.filter { $0.utf8.count == 36 })
+      if !arrived.isEmpty { try await noteDelivery(of: arrived, to: clientID) }
       return Response.noContent
+    }
+  }
+
+  /// Notes which requests have arrived at their device. Requests of other devices, and those that have ended, are
+  /// ignored: a device can report what it wants.
+  private func noteDelivery(of transactions: Set<String>, to clientID: ClientID) async throws {
+    let now = gate.clock.now()
+    let open = try await gate.store.read { try $0.openTransactions(of: clientID, now: now) }
+    for transaction in open where transactions.contains(transaction.id) {
+      log.about(clientID).info("request \(transaction.id) has arrived at device \(clientID)")
+      ServerMetrics.countDelivery(after: now - transaction.createdAt)
     }
   }
 

@@ -21,20 +21,30 @@ package enum AuthenticatorError: ReportedError, Equatable {
   case notLoggedIn(AccountID)
   /// The server no longer knows the session.
   case sessionEnded(AccountID)
+  /// The account's server asks for no biometric check for which an authenticator could stand.
+  case noBiometricChecks(AccountID)
+  /// There is no PIN that would prove the user of a registration.
+  case noPIN(AccountID)
+  /// This token cannot verify what the authenticator answers, and why.
+  case unverifiable(String, String)
 
   package var category: ErrorCategory {
-    if case .noneAtServer = self { .usage } else { .refused }
+    switch self {
+    case .noneAtServer, .noBiometricChecks: .usage
+    default: .refused
+    }
   }
 
   package var number: Int? {
     switch self {
-    case .noneAtServer: nil
+    case .noneAtServer, .noBiometricChecks, .noPIN: nil
     case .unknown: 9015
     case .notRegistered: 10007
     case .alreadyRegistered: 10004
     case .notUsable, .notUsableNow, .preferredNotListed: 10006
     case .pinStays: 10008
     case .notLoggedIn, .sessionEnded: 9010
+    case .unverifiable: 9027
     }
   }
 
@@ -56,6 +66,11 @@ package enum AuthenticatorError: ReportedError, Equatable {
     case .notLoggedIn(let account):
       "\(account) is not logged in, and this board has no keypad to type the PIN on"
     case .sessionEnded(let account): "\(account) is not logged in any more; repeat the command"
+    case .noBiometricChecks(let account):
+      "the token server of \(account) asks for no fingerprint for which another authenticator could stand"
+    case .noPIN(let account):
+      "\(account) has no PIN, which must be typed to register an authenticator: `approval-token pin change \(account)`"
+    case .unverifiable(let id, let why): "this token cannot verify \(id): \(why)"
     }
   }
 }

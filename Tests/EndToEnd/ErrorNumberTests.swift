@@ -5,7 +5,7 @@ import Testing
 
 extension EndToEnd {
   /// Each number of the error catalog that a user or a program at the token can meet, provoked once. The numbers of
-  /// authenticators, 9015, 9022, 9027, 9028, 9030 and 10004 to 10008, are in `Authenticators` and `Events`.
+  /// authenticators, 9015, 9022, 9027, 9028 and 10004 to 10008, are in `Authenticators` and `Events`.
   @Suite struct ErrorNumbers {
     private static let brief = """
       [[type]]

@@ -27,7 +27,8 @@ import Testing
     arguments: [
       "", "sqlite:///secret", "postgresql://ann:secret@db.example/tokens", "postgresql://[::1/tokens?password=secret",
       "postgresql://ann:secret@localhost/", "postgresql://localhost,db.example/tokens?password=secret",
-      "postgresql://localhost/tokens?nonsense=secret", "postgresql:///t?password=secret\0",
+      "postgresql://localhost/tokens?nonsense=secret", "postgresql://localhost/t?hostaddr=10.0.0.5&password=secret",
+      "postgresql:///t?service=secret", "postgresql:///t?password=secret\0",
       "postgresql:///" + String(repeating: "t", count: 3000),
     ])
   func refused(text: String) {
@@ -88,7 +89,7 @@ import Testing
   }
 
   @Test("A text with U+0000 is an error of its statement only") func zero() async throws {
-    await #expect(throws: (any Error).self) {
+    await #expect(throws: UnstorableTextError.self) {
       try await first.store.write { try $0.insertUser(UserID("a\0"), now: Timestamp(0)) }
     }
     #expect(try await first.store.write { try $0.insertUser(UserID("a"), now: Timestamp(0)) })
@@ -156,6 +157,26 @@ import Testing
     #expect(try await second.write { try $0.takeLease("y", owner: other, now: later) })
   }
 
+  @Test("Without its lease a server changes nothing") func lostLease() async throws {
+    let (one, other, now) = (try server(first.store), try server(second), ServerClock.system.now())
+    _ = try await first.store.write { try $0.noteServer(one, now: now) }
+    await #expect(throws: StorageUnavailableError.self) {
+      try await first.store.exclusively("x") {
+        try await first.store.write { try $0.setIssuer("held") }
+        // The others take the first server for ended.
+        let later = now + .seconds(11)
+        let taken = Task.detached { [second] in
+          try await second.write { try $0.takeLease("x", owner: other, now: later) }
+        }
+        #expect(try await taken.value)
+        try await first.store.write { try $0.setIssuer("lost") }
+      }
+    }
+    #expect(try await second.read { try $0.issuer() } == "held")
+    // The end of the lost lease did not end the other server's.
+    #expect(try await second.write { try $0.hasLease("x", owner: other) })
+  }
+
   @Test("Running servers are counted, and forgotten with their devices") func members() async throws {
     let (one, other, device) = (try server(first.store), try server(second), ClientID("D"))
     #expect(try await first.store.write { try $0.noteServer(one, now: Timestamp(0)) } == (true, 1))
@@ -207,6 +228,10 @@ import Testing
       return try await group.reduce(into: []) { $0 += $1 }
     }
     #expect(Set(claimed).count == claimed.count && claimed.count == 20)
+    try await first.store.write { database in
+      let jobs = try database.callbacks(dueBy: Timestamp(99), without: [], limit: 99)
+      #expect(jobs.count == 20)
+    }
     let again = try await second.write {
       try $0.claimCallbacks(dueBy: Timestamp(99), until: Timestamp(200), without: [], portals: [], limit: 99)
     }

@@ -77,9 +77,10 @@ struct Server {
         .service(settings) { [log] port in log.notice("health checks and metrics on port \(port)") }
     }
     let beats = membership.map { Membership.Beats(membership: $0, hub: hub, mailboxes: mailboxes) }
-    let optional: [(any Service)?] = [mailboxes, beats, eventSharing]
-    let all: [(any Service)?] =
-      [operations, worker, expiry, events, Heartbeat(hub: hub), report, httpService] + optional
+    // Others are told of this server, and of its last events, until it has answered the last request.
+    let all: [(any Service)?] = [
+      operations, beats, eventSharing, worker, expiry, events, Heartbeat(hub: hub), report, httpService, mailboxes,
+    ]
     var services = ServiceGroupConfiguration(services: all.compactMap(\.self), logger: log)
     services.maximumGracefulShutdownDuration = .milliseconds(1200)
     try await run(ServiceGroup(configuration: services))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import Synchronization
 package import TokenServerCore
 
 /// The server's database.
@@ -8,6 +9,17 @@ package struct Store: Sendable {
   /// Nil: no other server uses the database.
   package let sharedBy: Sharing?
   private let keyedMutex = KeyedMutex()
+  /// The names of leases whose end could not be stored.
+  private let unended = Unended()
+
+  private final class Unended: Sendable {
+    private let names = Mutex<Set<String>>([])
+
+    func withLock<Value>(_ body: (inout sending Set<String>) -> sending Value) -> Value { names.withLock(body) }
+  }
+
+  /// The leases in which the task runs.
+  @TaskLocal private static var leases: [String] = []
 
   /// A server among several that use a database.
   package struct Sharing: Sendable {
@@ -32,33 +44,56 @@ package struct Store: Sendable {
       sharedBy: Sharing(address: address, server: Random.bytes(8).lowercaseHex))
   }
 
-  /// Runs `body` while no other task, of this or another server on the database, does so with the same name.
-  /// - Throws: `StorageUnavailableError` if that takes more than ten seconds; the error of `body`.
+  /// Runs `body` while no other task, of this or another server on the database, does so with the same name. If this
+  /// server loses the lease meanwhile, because the others take it for ended, no further change of `body` is committed.
+  /// - Throws: `StorageUnavailableError` if it takes more than ten seconds to begin, or the lease is lost; the error of
+  ///   `body`.
   package func exclusively<Value: Sendable>(
     _ name: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
     try await keyedMutex.withLock(name) {
       guard let server = sharedBy?.server else { return try await body() }
-      try await takeLease(name, owner: server)
+      do { try await takeLease(name, owner: server) } catch {
+        // It may have been taken.
+        unended.withLock { _ = $0.insert(name) }
+        throw error
+      }
       let result: Result<Value, any Error>
-      do { result = .success(try await body()) } catch { result = .failure(error) }
-      // If this fails, the lease ends when this server takes it again, or ends.
-      try? await write { try $0.endLease(name, owner: server) }
+      do { result = .success(try await Self.$leases.withValue(Self.leases + [name], operation: body)) } catch {
+        result = .failure(error)
+      }
+      do { try await end(name, owner: server) } catch { unended.withLock { _ = $0.insert(name) } }
       return try result.get()
     }
+  }
+
+  /// Ends leases whose end could not be stored; to be called again and again while the server runs.
+  package func endLeases() async throws {
+    guard let server = sharedBy?.server else { return }
+    for name in unended.withLock(\.self) {
+      try await keyedMutex.withLock(name) {
+        try await end(name, owner: server)
+        unended.withLock { _ = $0.remove(name) }
+      }
+    }
+  }
+
+  private func end(_ name: String, owner: String) async throws {
+    try await database.write { try Database($0).endLease(name, owner: owner) }
   }
 
   private func takeLease(_ name: String, owner: String) async throws {
     let deadline = ContinuousClock.now + .seconds(10)
     var pause = Duration.milliseconds(5)
     while try await !write({ try $0.takeLease(name, owner: owner, now: ServerClock.system.now()) }) {
-      guard ContinuousClock.now < deadline else {
-        throw StorageUnavailableError(reason: "busy", description: "another server verifies attempts for \(name)")
-      }
+      guard ContinuousClock.now < deadline else { throw Self.busy }
       try await Task.sleep(for: pause * Double.random(in: 0.5..<1.5))
       pause = min(pause * 2, .milliseconds(100))
     }
   }
+
+  private static let busy = StorageUnavailableError(
+    reason: "busy", description: "another server verifies attempts of the same user")
 
   /// Wakes the other servers after a change with events. An engine without NOTIFY lets them find the events when they
   /// look the next time, within a second.
@@ -74,7 +109,12 @@ package struct Store: Sendable {
   }
 
   package func write<Value: Sendable>(_ change: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
-    try await database.write { try change(Database($0)) }
+    let (leases, server) = (Self.leases, sharedBy?.server ?? "")
+    return try await database.write { transaction in
+      let database = Database(transaction)
+      for name in leases where try !database.hasLease(name, owner: server) { throw Self.busy }
+      return try change(database)
+    }
   }
 
   /// The store for the core.

@@ -94,10 +94,12 @@ final class CallbackWorker: Service {
     while hasStarted {
       let (hosts, portals) = underWay.withLock { ($0.fullHosts, $0.fullPortals) }
       let jobs = try await dueJobs(now: now, without: hosts, portals)
-      hasStarted = false
-      for job in jobs where underWay.withLock({ $0.begin(job) }) {
-        hasStarted = true
-        group.addTask { [self] in await perform(job) }
+      let begun = jobs.filter { job in underWay.withLock { $0.begin(job) } }
+      hasStarted = !begun.isEmpty
+      for job in begun { group.addTask { [self] in await perform(job) } }
+      if store.sharedBy != nil, begun.count < jobs.count {
+        let others = jobs.filter { !begun.contains($0) }
+        try await store.write { try $0.returnCallbacks(others, claimedUntil: now + Self.claim) }
       }
     }
     return try await store.read { try $0.nextCallback(after: now) }

@@ -8,6 +8,8 @@ import TokenServerStore
 /// Exchanges events with the other servers on the database: a device may be connected to any of them. An event is a
 /// hint: if it is lost with a server or the database, the device finds the request when it connects again.
 final class EventSharing: Service {
+  /// The maximum number of events in one transaction; fewer than `window`.
+  private static let batch = 250
   /// The maximum number of events that wait for the database.
   private static let mostWaiting = 10_000
   /// How often to look without a notification.
@@ -39,24 +41,37 @@ final class EventSharing: Service {
   func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
       while !Task.isCancelled {
-        let events = waiting.withLock { waiting in
-          defer { waiting = [] }
-          return waiting
-        }
-        guard !events.isEmpty else {
-          await posted.wait(for: nil)
-          continue
-        }
-        do {
-          try await store.write { [clock, sharing] in try $0.post(events, from: sharing.server, now: clock.now()) }
-          await store.notifyServers()
-        } catch {
-          if !(error is CancellationError) { log.error("events for other servers: \(error)") }
-          waiting.withLock { $0.insert(contentsOf: events.prefix(Self.mostWaiting - $0.count), at: 0) }
+        do { if try await !postNext() { await posted.wait(for: nil) } } catch {
+          log.error("events for other servers: \(error)")
           try? await Task.sleep(for: .seconds(1))
         }
       }
     }
+    // This service ends after the one of requests: what those have left is posted, if the database answers.
+    let done = AsyncSignal()
+    Task { [self] in
+      while (try? await postNext()) == true {}
+      done.ring()
+    }
+    await done.wait(for: .milliseconds(500))
+  }
+
+  /// - Returns: false if no event waits.
+  private func postNext() async throws -> Bool {
+    let events = waiting.withLock { waiting in
+      let events = Array(waiting.prefix(Self.batch))
+      waiting.removeFirst(events.count)
+      return events
+    }
+    guard !events.isEmpty else { return false }
+    do {
+      try await store.write { [clock, sharing] in try $0.post(events, from: sharing.server, now: clock.now()) }
+    } catch {
+      waiting.withLock { $0.insert(contentsOf: events.prefix(Self.mostWaiting - $0.count), at: 0) }
+      throw error
+    }
+    await store.notifyServers()
+    return true
   }
 
   /// Reads what others post, until the server ends.

@@ -18,7 +18,13 @@ final class MailboxPublisher: Mailboxes, Service {
   private let topicPrefix: String
   private let hasher: KeyedHasher
   /// The client ids of the devices that request hints at the broker.
-  private let devices = Mutex<Set<ClientID>>([])
+  private let devices = Mutex(Devices())
+
+  private struct Devices {
+    var ids: Set<ClientID> = []
+    /// The number of changes by requests.
+    var changes = 0
+  }
 
   /// - Parameters:
   ///   - authorityFile: the path of the configured file.
@@ -53,18 +59,21 @@ final class MailboxPublisher: Mailboxes, Service {
     "\(topicPrefix)/" + hasher.hash(clientID.text, for: .mailbox).prefix(16).lowercaseHex
   }
 
-  func isWanted(by clientID: ClientID) -> Bool { devices.withLock { $0.contains(clientID) } }
+  func isWanted(by clientID: ClientID) -> Bool { devices.withLock { $0.ids.contains(clientID) } }
 
   func set(_ clientID: ClientID, isWanted: Bool) {
     devices.withLock { devices in
-      if isWanted { devices.insert(clientID) } else { devices.remove(clientID) }
+      devices.changes += 1
+      if isWanted { devices.ids.insert(clientID) } else { devices.ids.remove(clientID) }
     }
   }
 
-  /// Adds the devices that requested hints before the server was restarted.
+  /// Reads which devices request hints: before a restart, or at another server.
   func restore(from store: Store) async throws {
+    let changes = devices.withLock { $0.changes }
     let known = try await store.read { try $0.devices(withTransport: .mqtt) }
-    devices.withLock { $0.formUnion(known) }
+    // With a change meanwhile, the next time.
+    devices.withLock { if $0.changes == changes { $0.ids = Set(known) } }
   }
 
   /// - Returns: false if the device does not request hints at the broker, as far as this server knows.

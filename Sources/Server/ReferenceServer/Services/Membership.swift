@@ -59,6 +59,7 @@ final class Membership: Sendable {
             lastBeat = now
           }
           try await storeChanges()
+          try await store.endLeases()
           if now - lastForgot >= Self.forgetEvery {
             try await store.write { try $0.forgetShared(now: now) }
             // Devices that requested hints at the broker from another server.
@@ -69,7 +70,13 @@ final class Membership: Sendable {
         await changed.wait(for: Self.beat)
       }
     }
-    try? await store.write { [server = sharing.server] in try $0.removeServer(server) }
+    // The database may be out of reach: the others notice the end after ten seconds, too.
+    let done = AsyncSignal()
+    Task { [store, server = sharing.server] in
+      try? await store.write { try $0.removeServer(server) }
+      done.ring()
+    }
+    await done.wait(for: .milliseconds(500))
   }
 
   /// - Returns: whether this server was new to the others.

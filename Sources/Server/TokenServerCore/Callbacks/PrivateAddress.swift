@@ -17,6 +17,11 @@ package enum PrivateAddress {
     return sixToFour.contains(address) ? Array(address[2..<6]) : address
   }
 
+  /// The IPv4 address inside a mapped IPv6 address (RFC 4291 §2.5.5.2): the same peer at another kind of socket.
+  package static func unmapped(_ address: [UInt8]) -> [UInt8] {
+    address.count == 16 && mapped.contains(address) ? Array(address.suffix(4)) : address
+  }
+
   private static let mapped = AddressRange("::ffff:0:0/96")!
   private static let nat64 = AddressRange("64:ff9b::/96")!
   private static let sixToFour = AddressRange("2002::/16")!

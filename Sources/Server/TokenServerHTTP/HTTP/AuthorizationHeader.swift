@@ -18,7 +18,7 @@ enum AuthorizationHeader {
   ///   colons.
   static func basic(of header: String?) -> (id: String, secret: String)? {
     // A colon is a byte: followed by a combining mark it is not the character ":".
-    guard let decoded = word(of: header, scheme: "basic").flatMap({ bytes(base64: $0) }),
+    guard let decoded = word(of: header, scheme: "basic").flatMap({ bytes(base64: $0) }), !decoded.contains(0),
       let colon = decoded.firstIndex(of: UInt8(ascii: ":")),
       let id = String(validating: decoded[..<colon], as: UTF8.self),
       let secret = String(validating: decoded[(colon + 1)...], as: UTF8.self), !id.hasTooManyCombiningMarks

@@ -55,6 +55,11 @@ struct OuterMiddleware: RouterMiddleware {
       return isDevice
         ? .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: "\(error)"))
         : ResponseError.invalidRequest("\(error)").response
+    case is UnstorableTextError:
+      let detail = "a text contains U+0000"
+      return isDevice
+        ? .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: detail))
+        : ResponseError.invalidRequest(detail).response
     case let error as StorageUnavailableError:
       log.error("\(request.method) \(request.uri.path) failed: nothing can be stored (\(error.reason))")
       return ResponseError.cannotStore.response

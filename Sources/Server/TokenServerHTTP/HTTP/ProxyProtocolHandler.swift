@@ -42,7 +42,7 @@ final class ProxyProtocolHandler: ChannelInboundHandler, RemovableChannelHandler
 
   func channelActive(context: ChannelHandlerContext) {
     let peer = context.remoteAddress?.ipAddress.flatMap { IPAddressBytes.parse($0) }
-      .map { PrivateAddress.withoutEmbedding($0) }
+      .map { PrivateAddress.unmapped($0) }
     isWaiting = peer.map { peer in balancers.contains { $0.contains(peer) } } ?? false
     guard isWaiting else { return context.fireChannelActive() }
     let channel = context.channel

@@ -22,8 +22,12 @@ package struct PostgreSQLAddress: Sendable, Equatable {
       throw AddressError(description: "a database URL is postgresql://USER@HOST/DATABASE, at most 2000 bytes long")
     }
     let options = try Self.options(text)
-    let hosts = (options["host"] ?? options["hostaddr"] ?? "").split(separator: ",", omittingEmptySubsequences: false)
-    guard options["sslmode"] != nil || hosts.allSatisfy({ Self.isThisMachine($0) }) else {
+    let hosts = ["host", "hostaddr"].flatMap {
+      (options[$0] ?? "").split(separator: ",", omittingEmptySubsequences: false)
+    }
+    // A service is a file with more options.
+    let isHere = options["service"] == nil && hosts.allSatisfy { Self.isThisMachine($0) }
+    guard options["sslmode"] != nil || isHere else {
       throw AddressError(
         description: """
           the database URL names another machine and no TLS mode: append ?sslmode=verify-full&sslrootcert=FILE (with & \

@@ -105,24 +105,19 @@ final class PostgreSQLConnection {
       try wait(for: POLLIN | POLLOUT, until: deadline)
       guard PQconsumeInput(connection) == 1 else { throw lost() }
     }
-    var last: OpaquePointer?
+    var last: PostgreSQLResult?
     while true {
       while PQisBusy(connection) == 1 {
         try wait(for: POLLIN, until: deadline)
         guard PQconsumeInput(connection) == 1 else { throw lost() }
       }
       guard let next = PQgetResult(connection) else { break }
-      PQclear(last)
-      last = next
+      last = PostgreSQLResult(owning: next)
     }
     guard let last else { throw lost() }
-    let result = PostgreSQLResult(owning: last)
-    switch PQresultStatus(last) {
-    case PGRES_COMMAND_OK, PGRES_TUPLES_OK: return result
-    default:
-      guard let state = PQresultErrorField(last, Int32(UInt8(ascii: "C"))) else { throw lost() }
-      let message = PQresultErrorField(last, Int32(UInt8(ascii: "M"))).map { String(cString: $0) }
-      throw PostgreSQLError(state: String(cString: state), message: message ?? "")
+    switch last.outcome {
+    case .success: return last
+    case .failure(let error): throw error ?? lost()
     }
   }
 
@@ -161,7 +156,7 @@ extension SQLValue {
     case .real(let number): return withUnsafeBytes(of: number.bitPattern.bigEndian) { Array($0) }
     case .text(let text):
       guard !text.utf8.contains(0) else {
-        throw PostgreSQLError(state: "22021", message: "a text contains the character U+0000")
+        throw UnstorableTextError()
       }
       return Array(text.utf8)
     case .blob(let bytes): return bytes

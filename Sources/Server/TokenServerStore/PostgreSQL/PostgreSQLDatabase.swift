@@ -12,8 +12,10 @@ final class PostgreSQLDatabase: SQLDatabase {
 
   /// The maximum number of transactions that wait for a connection; more are refused.
   private static let longestQueue = 4096
-  /// For all repetitions of a transaction.
+  /// For all repetitions of a transaction, and before it begins.
   private static let patience = Duration.seconds(10)
+  private static let busy = StorageUnavailableError(
+    reason: "busy", description: "too many transactions wait for the database")
 
   private let address: PostgreSQLAddress
   private let jobs = JobQueue<PostgreSQLSession>(limit: longestQueue)
@@ -51,15 +53,15 @@ final class PostgreSQLDatabase: SQLDatabase {
   private func perform<Value: Sendable>(
     _ access: Access, _ body: @escaping @Sendable (any SQLTransaction) throws -> Value
   ) async throws -> Value {
-    try await withCheckedThrowingContinuation { continuation in
+    let latest = ContinuousClock.now + Self.patience
+    return try await withCheckedThrowingContinuation { continuation in
       let isQueued = jobs.add { session in
+        // Whoever asked has given up, or will soon.
+        guard ContinuousClock.now < latest else { return continuation.resume(throwing: Self.busy) }
         continuation.resume(
           with: Result { try session.transaction(access.rawValue, within: Self.patience, body) })
       }
-      if !isQueued {
-        continuation.resume(
-          throwing: StorageUnavailableError(reason: "busy", description: "too many transactions wait for the database"))
-      }
+      if !isQueued { continuation.resume(throwing: Self.busy) }
     }
   }
 }

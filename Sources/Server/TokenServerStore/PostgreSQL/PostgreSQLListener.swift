@@ -38,13 +38,12 @@ package final class PostgreSQLListener: Sendable {
     }
   }
 
-  /// Ends the thread and the connection.
+  /// Lets the thread end, with its connection. Does not wait: it may be connecting. The descriptors of the pipe are
+  /// closed by the end of the process.
   package func end() {
     flag.isEnded.store(true, ordering: .releasing)
     var byte: UInt8 = 1
     _ = write(wakeUp.write, &byte, 1)
-    thread.join()
-    close(wakeUp.read)
-    close(wakeUp.write)
+    thread.detach()
   }
 }

@@ -14,6 +14,25 @@ final class PostgreSQLResult {
 
   deinit { PQclear(result) }
 
+  enum Outcome {
+    case success
+    /// Nil if the connection has failed.
+    case failure(PostgreSQLError?)
+  }
+
+  var outcome: Outcome {
+    switch PQresultStatus(result) {
+    case PGRES_COMMAND_OK, PGRES_TUPLES_OK: return .success
+    default:
+      guard let state = field("C") else { return .failure(nil) }
+      return .failure(PostgreSQLError(state: state, message: field("M") ?? ""))
+    }
+  }
+
+  private func field(_ code: Unicode.Scalar) -> String? {
+    PQresultErrorField(result, Int32(code.value)).map { String(cString: $0) }
+  }
+
   /// The number of rows that the statement changed.
   var changedRows: Int { Int(String(cString: PQcmdTuples(result))) ?? 0 }
 

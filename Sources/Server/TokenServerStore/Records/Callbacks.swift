@@ -66,6 +66,15 @@ extension Database {
     return jobs
   }
 
+  /// Makes claimed callbacks due as they were.
+  package func returnCallbacks(_ jobs: [CallbackJob], claimedUntil until: Timestamp) throws {
+    for job in jobs {
+      try run(
+        "UPDATE callback SET due_at_ms = ? WHERE transaction_id = ? AND due_at_ms = ?",
+        [job.dueAt, job.transactionID, until])
+    }
+  }
+
   /// - Returns: false if the job was delivered or postponed since it was read.
   package func isWaiting(_ job: CallbackJob) throws -> Bool {
     try row("SELECT attempts FROM callback WHERE transaction_id = ?", [job.transactionID])

@@ -46,6 +46,8 @@ extension Database {
 
   // MARK: Leases
 
+  // A lease has no end of its own: it is free when its server has ended, and taken again by the server that has it.
+
   /// Takes a lease, unless another running server has it.
   /// - Parameter owner: the id of this server.
   func takeLease(_ name: String, owner: String, now: Timestamp) throws -> Bool {
@@ -55,6 +57,10 @@ extension Database {
       ON CONFLICT (name) DO UPDATE SET owner = excluded.owner
       WHERE lease.owner = excluded.owner OR lease.owner NOT IN (SELECT id FROM server WHERE seen_at_ms > ?)
       """, [name, owner, now - Self.serverLifetime]) == 1
+  }
+
+  func hasLease(_ name: String, owner: String) throws -> Bool {
+    try row("SELECT 1 FROM lease WHERE name = ? AND owner = ?", [name, owner]) != nil
   }
 
   func endLease(_ name: String, owner: String) throws {

@@ -42,6 +42,9 @@ protocol SQLRow {
   var columns: [(name: String, value: SQLValue)] { get }
 }
 
+/// A text contains U+0000, which the database cannot store, and so does not have.
+package struct UnstorableTextError: Error {}
+
 /// Nothing can be stored or read for a reason that is independent of the request: the disk is full, failing or
 /// read-only, or the database is locked or out of reach.
 package struct StorageUnavailableError: Error, CustomStringConvertible {

@@ -67,19 +67,25 @@ class Server:
         with urllib.request.urlopen(request, context=self.trust, timeout=20) as answer:
             return json.loads(answer.read() or "null")
 
-    def devices(self):
-        return self.portal("users/alice/devices")["devices"]
-
-    def ask(self, kind, device):
-        """The identifier of a request; nothing while the device is not enrolled."""
+    def found(self, path, **form):
+        """As `portal`; nothing if the server answers that there is no such thing (404)."""
         try:
-            return self.portal(
-                "authenticate/user", type=kind, user_id="alice", device_id=device, message=f"a {kind}?",
-                callback_uri="http://127.0.0.1:1/")["transaction_id"]
+            return self.portal(path, **form)
         except urllib.error.HTTPError as error:
             if error.code != 404:
                 raise
             return None
+
+    def devices(self):
+        """The devices of the user; the server answers 404 if there is none."""
+        return (self.found("users/alice/devices") or {"devices": []})["devices"]
+
+    def ask(self, kind, device):
+        """The identifier of a request; nothing while the device is not enrolled."""
+        answer = self.found(
+            "authenticate/user", type=kind, user_id="alice", device_id=device, message=f"a {kind}?",
+            callback_uri="http://127.0.0.1:1/")
+        return answer and answer["transaction_id"]
 
     def is_authenticated(self, transaction):
         return self.portal(f"authenticate/transaction/{transaction}").get("is_authenticated")

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
+import Foundation
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+/// `token-server init --database` and `token-server migrate`.
+@Suite(.timeLimit(.minutes(5))) struct PostgreSQLCommandTests {
+  private func serverProgram(_ arguments: String...) throws -> ProgramOutput {
+    try run(BuiltProgram.path("token-server"), arguments)
+  }
+
+  @Test("A server is initialized on PostgreSQL, and its commands use it") func initialize() throws {
+    let (directory, url) = (NSTemporaryDirectory() + "init-\(UUID().uuidString)", try TestPostgreSQL.newDatabase())
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(try serverProgram("init", "--directory", directory, "--database", url).status == 0)
+    #expect(!FileManager.default.fileExists(atPath: directory + "/token-server.db"))
+    #expect(try serverProgram("user", "add", "alice", "--directory", directory).status == 0)
+    #expect(try TestPostgreSQL.query(#"SELECT id FROM "user""#, in: url) == "alice\n")
+    let twice = try serverProgram("user", "add", "alice", "--directory", directory)
+    #expect(twice.status == 1 && twice.errors.contains("already exists"))
+    let refused = try serverProgram("init", "--directory", directory + "2", "--database", "postgresql://ann:pw@db/t")
+    #expect(refused.status == 1 && refused.errors.contains("sslmode") && !refused.errors.contains("pw"))
+    #expect(!FileManager.default.fileExists(atPath: directory + "2"))
+  }
+
+  @Test("A database of a later version is refused") func later() throws {
+    let server = try TokenServerProcess(directory: ServerDirectories.new(onPostgreSQL: true))
+    #expect(server.stop() == 0)
+    let url = try #require(TestDeployment.database(of: server.directory))
+    try TestPostgreSQL.query("INSERT INTO schema_migration VALUES ('999: later')", in: url)
+    let output = try serverProgram("user", "add", "bob", "--directory", server.directory)
+    #expect(output.status == 1 && output.errors.contains("later version of token-server"))
+  }
+
+  @Test("A server moves to PostgreSQL with all rows, and a device goes on there") func migrate() throws {
+    let server = try TokenServerProcess(directory: ServerDirectories.new(onPostgreSQL: false), servers: 1)
+    let portal = try server.addPortal()
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    func ask(_ server: TokenServerProcess) throws -> String {
+      try server.curl(
+        "--user", "\(portal.id):\(portal.secret)", "--data", "type=login&user_id=alice&device_id=\(device.clientID)",
+        "--data", "callback_uri=https://portal.example/", server.url + "/oauth/api/v4/authenticate/user"
+      ).expect(200).json["transaction_id"] as? String ?? ""
+    }
+    let transaction = try ask(server)
+    let url = try TestPostgreSQL.newDatabase()
+    let running = try serverProgram("migrate", "--to", url, "--directory", server.directory)
+    #expect(running.status == 1 && running.errors.contains("already running"))
+    #expect(server.stop() == 0)
+    let moved = try serverProgram("migrate", "--to", url, "--directory", server.directory, "--json")
+    #expect(moved.status == 0, "\(moved.errors)")
+    let rows = try JSONSerialization.jsonObject(with: Data(moved.bytes)) as? [String: any Sendable]
+    #expect((rows?["rows"] as? [String: Int])?["mobile_auth_transaction"] == 1)
+    let again = try serverProgram("migrate", "--to", url, "--directory", server.directory)
+    #expect(again.status == 1 && again.errors.contains("not empty"))
+    let file = server.directory + "/config.toml"
+    try (String(contentsOfFile: file, encoding: .utf8) + "\n[database]\nurl = \"\(url)\"\n")
+      .write(toFile: file, atomically: true, encoding: .utf8)
+    let next = try TokenServerProcess(directory: server.directory, port: server.port, servers: 1)
+    device.nonce = nil
+    try device.logIn().expect(200)
+    #expect(try device.pending().map(\.transactionID) == [transaction])
+    try device.send(device.answer(transaction, .accept), to: transaction).expect(200)
+    #expect(try device.pending().isEmpty)
+    _ = next
+  }
+
+  @Test("Without the database: 503 and a clear error, and answers again when it is back") func unreachable() throws {
+    let directory = try ServerDirectories.new(onPostgreSQL: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let file = directory + "/config.toml"
+    let url = try #require(TestDeployment.database(of: directory))
+    try String(contentsOfFile: file, encoding: .utf8)
+      .replacingOccurrences(of: url, with: "postgresql://nobody:secret@127.0.0.1:1/none")
+      .write(toFile: file, atomically: true, encoding: .utf8)
+    let output = try serverProgram("serve", "--directory", directory)
+    #expect(output.status == 1 && output.errors.contains("127.0.0.1") && !output.errors.contains("secret"))
+  }
+}

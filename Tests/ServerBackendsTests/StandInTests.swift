@@ -232,4 +232,37 @@ import Testing
       try standIns.verify(try response(to: 1, challenge, "badge", try data(source.challenge, by: card)))
     }
   }
+
+  @Test("A finger that was replaced does not answer a request that was opened before") func replacedFinger() throws {
+    try standIns.add(StandIn("finger", .finger, registration: [7]), to: ann)
+    let (challenge, _) = try source(1, "finger")
+    try standIns.verify(try response(to: 1, challenge, "finger", finger))
+    try standIns.remove("finger", of: ann)
+    try standIns.add(StandIn("finger", .finger, registration: [8]), to: ann)
+    #expect(throws: TokenServerError.self) {
+      try standIns.verify(try response(to: 1, challenge, "finger", finger))
+    }
+    let (now, _) = try source(1, "finger")
+    try standIns.verify(try response(to: 1, now, "finger", finger))
+    // Its hours end while the request waits.
+    fixture.clock.advance(by: fixture.context.unlockedTokens.lifetime)
+    #expect(throws: TokenServerError.self) { try standIns.verify(try response(to: 1, now, "finger", finger)) }
+  }
+
+  @Test("A new registration begins with no wrong signatures") func countsBeginAgain() async throws {
+    func wrong() throws -> Bool? {
+      let (challenge, source) = try source(1, "badge")
+      do {
+        try standIns.verify(
+          try response(to: 1, challenge, "badge", try data(source.challenge, by: try P256PrivateKey())))
+      } catch { if case .authenticatorFailed(let failure) = error as? TokenServerError { return failure.isRevoked } }
+      return nil
+    }
+    let point = [4] + card.publicKey.x + card.publicKey.y
+    try standIns.add(StandIn("badge", .badge(key: point), registration: []), to: ann)
+    #expect(try wrong() == false && wrong() == false)
+    try standIns.remove("badge", of: ann)
+    try standIns.add(StandIn("badge", .badge(key: point), registration: []), to: ann)
+    #expect(try wrong() == false && wrong() == false && wrong() == true)
+  }
 }

@@ -81,7 +81,7 @@ package struct PushEnrollment: Sendable {
     account.stage = .active
     account = try credentials.stored(in: account)
     try keepTrust(of: server, trust.pins)
-    try registry.put(
+    try put(
       account,
       environment.auditEntry(.enrolled, account: account.id, detail: "at \(server.id), serial \(account.profile)"))
     try await probe(keys, of: &account, client)
@@ -173,8 +173,16 @@ package struct PushEnrollment: Sendable {
     try pinPrompter.store(account.id, pin)
     credentials.pinLength = pin.count
     account = try credentials.stored(in: account)
-    try registry.put(account, nil)
+    try put(account, nil)
     return open
+  }
+
+  /// Stores the account. Authenticators that stand in can have been registered or revoked meanwhile: these stay as
+  /// stored.
+  private func put(_ account: AccountRecord, _ entry: AuditEntry?) throws {
+    var account = account
+    if let stored = try registry.accounts().first(where: { $0.id == account.id }) { account.standIns = stored.standIns }
+    try registry.put(account, entry)
   }
 
   /// The credentials of the account as stored now.
@@ -206,7 +214,7 @@ package struct PushEnrollment: Sendable {
     // From now on the server may refuse the former keys because it knows the new ones: that must not delete these.
     account.enrollment = environment.makeEnrollmentID()
     account = try credentials.stored(in: account)
-    try registry.put(account, nil)
+    try put(account, nil)
     return open
   }
 
@@ -248,7 +256,7 @@ package struct PushEnrollment: Sendable {
     var (account, credentials) = (account, credentials)
     credentials.next = nil
     account = try credentials.stored(in: account)
-    try registry.put(account, nil)
+    try put(account, nil)
   }
 
   /// Polls once. The server accepts any text as a public key and fails later; a poll verifies key, signature, clock and
@@ -257,7 +265,7 @@ package struct PushEnrollment: Sendable {
     guard let fault = await pollFault(keys, account, client) else { return }
     guard fault == .notKnown else { return progress("enrolled, but the first poll failed: \(fault.explanation)") }
     account.stage = .mustEnrollAgain
-    try registry.put(account, environment.auditEntry(.disenrolled, account: account.id, detail: "\(fault)"))
+    try put(account, environment.auditEntry(.disenrolled, account: account.id, detail: "\(fault)"))
     throw TokenServerError.disenrolled
   }
 

@@ -82,6 +82,7 @@ package final class StandIns: Sendable {
       let standIn = account.standIns.first(where: { $0.identifier == id })
     else { throw Self.failure("the authenticator was deregistered", number: 9022, isRevoked: true) }
     do {
+      if standIn.proof == .finger { try requireCurrent(standIn, of: account, response.request.contents.challenge) }
       try verify(data, by: standIn.proof, hashed(.push, id, account, pending.transaction.text))
       note(failures: 0, of: id, pending.account)
     } catch {
@@ -91,6 +92,17 @@ package final class StandIns: Sendable {
       revoke(id, of: pending.account, because: "\(failures) wrong signatures")
       throw Self.failure("\(error)", number: 9027, isRevoked: true)
     }
+  }
+
+  /// A request can have been opened before the finger was replaced, or while it was usable.
+  private func requireCurrent(
+    _ standIn: StandIn, of account: Account, _ challenge: Challenge
+  ) throws(SignatureError) {
+    guard case .custom(let custom) = challenge, isUnlocked(standIn, of: account),
+      custom.sources.contains(where: {
+        $0.authenticator == standIn.identifier && $0.registration == standIn.registration
+      })
+    else { throw SignatureError("the fingerprint was replaced, or needs the PIN again") }
   }
 
   private func verify(
@@ -199,6 +211,8 @@ package final class StandIns: Sendable {
 
   /// Ends a registration that has failed too often.
   package func revoke(_ authenticator: String, of id: AccountID, because why: String) {
+    // First here: it must not be usable if the storage fails.
+    forget(authenticator, of: id)
     do {
       try change(id, .authenticatorRevoked, "\(authenticator): \(why)") {
         $0.removeAll { $0.identifier == authenticator }
@@ -223,6 +237,10 @@ package final class StandIns: Sendable {
     accounts.withLock { accounts in
       guard let account = accounts[id] else { return }
       accounts[id]?.standIns = stored.standIns
+      for standIn in account.standIns + stored.standIns
+      where account.standIns.contains(standIn) != stored.standIns.contains(standIn) {
+        accounts[id]?.failures[standIn.identifier] = nil
+      }
       for former in account.standIns where !stored.standIns.contains(former) {
         unlocked.remove(name(of: former, account))
       }
@@ -233,6 +251,17 @@ package final class StandIns: Sendable {
   // MARK: State
 
   private func account(_ id: AccountID) -> Account? { accounts.withLock { $0[id] } }
+
+  private func forget(_ authenticator: String, of id: AccountID) {
+    accounts.withLock { accounts in
+      guard let account = accounts[id] else { return }
+      for standIn in account.standIns where standIn.identifier == authenticator {
+        unlocked.remove(name(of: standIn, account))
+      }
+      accounts[id]?.standIns.removeAll { $0.identifier == authenticator }
+      accounts[id]?.failures[authenticator] = nil
+    }
+  }
 
   private func note(failures: Int, of authenticator: String, _ id: AccountID) {
     accounts.withLock { $0[id]?.failures[authenticator] = failures }
@@ -259,22 +288,4 @@ struct StandInRegistration {
 private struct SignatureError: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
-}
-
-/// The data of an authenticator that signs, as in docs/authenticators.md.
-private struct SignedAnswer {
-  let signature: AuthenticatorSignature
-  let isOfSecurityKey: Bool
-  /// Only in a registration.
-  let publicKey: [UInt8]?
-
-  init?(_ data: AuthenticatorData) {
-    guard data.bytes.count <= AuthenticatorData.largest else { return nil }
-    let json = data.bytes.withExposedSecret { JSONValue(parsing: Array($0)) }
-    guard let json, let signature = json["signature"]?.text.flatMap({ bytes(base64: $0) }) else { return nil }
-    let authenticatorData = json["authenticator_data"]?.text.flatMap { bytes(base64: $0) }
-    self.signature = AuthenticatorSignature(signature, authenticatorData: authenticatorData)
-    isOfSecurityKey = authenticatorData != nil
-    publicKey = json["public_key"]?.text.flatMap { bytes(base64: $0) }
-  }
 }

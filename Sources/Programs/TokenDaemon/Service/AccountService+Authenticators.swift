@@ -21,6 +21,8 @@ extension AccountService {
         try await service.panelTasks.perform(at: account.server) { panel in
           try await standIns.register(id, on: panel, progress)
         }
+        // The accounts can have been read again while this waited for the panel.
+        service.reload()
         let step = AuthenticationStep(.succeeded(.registration, nil), of: account.id, authenticator: id)
         return (AuthenticatorsResponse(account, try standIns.all()), step)
       }
@@ -46,8 +48,9 @@ extension AccountService {
         try await service.panelTasks.perform(at: account.server) { panel in
           try await standIns.deregister(id, on: panel, progress)
         }
+        service.reload()
         let step = AuthenticationStep(.deregistered(isServerNotified: true), of: account.id, authenticator: id)
-        return (AuthenticatorsResponse(account, try standIns.all(), serverNotified: true), step)
+        return (AuthenticatorsResponse(account, try standIns.all()), step)
       }
     }
     let authenticators = try authenticators(of: account, at: server)

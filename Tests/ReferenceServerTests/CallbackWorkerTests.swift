@@ -124,6 +124,28 @@ private final class CallbackListener: Sendable {
     }
   }
 
+  /// The clock stands still: a callback that was claimed, did not begin and was not given back is never due again.
+  @Test("One of several servers gives back what it claimed and cannot begin") func claims() async throws {
+    let temporary = try TemporaryStore(.postgreSQL)
+    let portal = try CallbackListener(answering: true)
+    defer { portal.end() }
+    try await temporary.store.write { database in
+      for number in 0..<100 {
+        try database.insertCallback(
+          "t\(number)", url: "http://127.0.0.1:\(portal.port)/", of: "portal", dueAt: Timestamp(1))
+      }
+    }
+    let worker = CallbackWorker(
+      store: temporary.store, delivery: delivery(allowing: ["127.0.0.1"]), clock: ServerClock { Timestamp(1000) },
+      jitter: { 0 }, wakeUp: AsyncSignal(), log: quiet)
+    let running = Task { try await worker.run() }
+    let deadline = ContinuousClock.now + .seconds(60)
+    while portal.count < 100, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
+    running.cancel()
+    _ = await running.result
+    #expect(portal.count == 100)
+  }
+
   /// Fails if the worker draws its own jitter.
   @Test("A failed callback is due after the backoff with the given jitter") func jitter() async throws {
     let temporary = try TemporaryStore()

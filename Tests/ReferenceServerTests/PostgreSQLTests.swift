@@ -146,13 +146,13 @@ import Testing
     }
     #expect(count.together.load(ordering: .relaxed) == 0)
     let (one, other) = (try server(first.store), try server(second))
-    #expect(try await first.store.write { try $0.takeLease("y", owner: one, now: now) })
-    #expect(try await !second.write { try $0.takeLease("y", owner: other, now: now) })
-    #expect(try await first.store.write { try $0.takeLease("y", owner: one, now: now) })
+    #expect(try await first.store.write { try $0.acquireLease("y", owner: one, now: now) })
+    #expect(try await !second.write { try $0.acquireLease("y", owner: other, now: now) })
+    #expect(try await first.store.write { try $0.acquireLease("y", owner: one, now: now) })
     // The first server has not written the time for ten seconds.
     let later = now + .seconds(11)
     _ = try await second.write { try $0.noteServer(other, now: later) }
-    #expect(try await second.write { try $0.takeLease("y", owner: other, now: later) })
+    #expect(try await second.write { try $0.acquireLease("y", owner: other, now: later) })
   }
 
   @Test("Without its lease a server changes nothing") func lostLease() async throws {
@@ -164,7 +164,7 @@ import Testing
         // The others take the first server for ended.
         let later = now + .seconds(11)
         let taken = Task.detached { [second] in
-          try await second.write { try $0.takeLease("x", owner: other, now: later) }
+          try await second.write { try $0.acquireLease("x", owner: other, now: later) }
         }
         #expect(try await taken.value)
         try await first.store.write { try $0.setIssuer("lost") }

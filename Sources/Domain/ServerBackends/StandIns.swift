@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import JSONValues
 package import MobileAuth
 import Secrets
 import Synchronization

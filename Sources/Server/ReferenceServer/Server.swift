@@ -76,10 +76,10 @@ struct Server {
       OperationsInterface(store: store, hub: hub, readiness: readiness, registry: registry, clock: clock)
         .service(settings) { [log] port in log.notice("health checks and metrics on port \(port)") }
     }
-    let beats = membership.map { Membership.Beats(membership: $0, hub: hub, mailboxes: mailboxes) }
+    let heartbeats = membership.map { Membership.Heartbeats(membership: $0, hub: hub, mailboxes: mailboxes) }
     // Others are told of this server, and of its last events, until it has answered the last request.
     let all: [(any Service)?] = [
-      operations, beats, eventSharing, worker, expiry, events, Heartbeat(hub: hub), report, httpService, mailboxes,
+      operations, heartbeats, eventSharing, worker, expiry, events, Heartbeat(hub: hub), report, httpService, mailboxes,
     ]
     var services = ServiceGroupConfiguration(services: all.compactMap(\.self), logger: log)
     services.maximumGracefulShutdownDuration = .milliseconds(1200)

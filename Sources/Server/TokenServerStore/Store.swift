@@ -10,9 +10,9 @@ package struct Store: Sendable {
   package let sharedBy: Sharing?
   private let keyedMutex = KeyedMutex()
   /// The names of leases whose end could not be stored.
-  private let unended = Unended()
+  private let unreleased = Unreleased()
 
-  private final class Unended: Sendable {
+  private final class Unreleased: Sendable {
     private let names = Mutex<Set<String>>([])
 
     func withLock<Value>(_ body: (inout sending Set<String>) -> sending Value) -> Value { names.withLock(body) }
@@ -53,39 +53,39 @@ package struct Store: Sendable {
   ) async throws -> Value {
     try await keyedMutex.withLock(name) {
       guard let server = sharedBy?.server else { return try await body() }
-      do { try await takeLease(name, owner: server) } catch {
+      do { try await acquireLease(name, owner: server) } catch {
         // It may have been taken.
-        unended.withLock { _ = $0.insert(name) }
+        unreleased.withLock { _ = $0.insert(name) }
         throw error
       }
       let result: Result<Value, any Error>
       do { result = .success(try await Self.$leases.withValue(Self.leases + [name], operation: body)) } catch {
         result = .failure(error)
       }
-      do { try await end(name, owner: server) } catch { unended.withLock { _ = $0.insert(name) } }
+      do { try await end(name, owner: server) } catch { unreleased.withLock { _ = $0.insert(name) } }
       return try result.get()
     }
   }
 
   /// Ends leases whose end could not be stored; to be called again and again while the server runs.
-  package func endLeases() async throws {
+  package func releaseLeases() async throws {
     guard let server = sharedBy?.server else { return }
-    for name in unended.withLock(\.self) {
+    for name in unreleased.withLock(\.self) {
       try await keyedMutex.withLock(name) {
         try await end(name, owner: server)
-        unended.withLock { _ = $0.remove(name) }
+        unreleased.withLock { _ = $0.remove(name) }
       }
     }
   }
 
   private func end(_ name: String, owner: String) async throws {
-    try await database.write { try Database($0).endLease(name, owner: owner) }
+    try await database.write { try Database($0).releaseLease(name, owner: owner) }
   }
 
-  private func takeLease(_ name: String, owner: String) async throws {
+  private func acquireLease(_ name: String, owner: String) async throws {
     let deadline = ContinuousClock.now + .seconds(10)
     var pause = Duration.milliseconds(5)
-    while try await !write({ try $0.takeLease(name, owner: owner, now: ServerClock.system.now()) }) {
+    while try await !write({ try $0.acquireLease(name, owner: owner, now: ServerClock.system.now()) }) {
       guard ContinuousClock.now < deadline else { throw Self.busy }
       try await Task.sleep(for: pause * Double.random(in: 0.5..<1.5))
       pause = min(pause * 2, .milliseconds(100))

@@ -22,3 +22,13 @@ final class AsyncSignal: Sendable {
     for await _ in rings { return }
   }
 }
+
+/// Runs `body`, and waits for it at most half a second: at the end of a service the database may be out of reach.
+func lastAttempt(_ body: @escaping @Sendable () async -> Void) async {
+  let done = AsyncSignal()
+  Task {
+    await body()
+    done.ring()
+  }
+  await done.wait(for: .milliseconds(500))
+}

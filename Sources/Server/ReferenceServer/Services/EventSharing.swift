@@ -48,12 +48,7 @@ final class EventSharing: Service {
       }
     }
     // This service ends after the one of requests: what those have left is posted, if the database answers.
-    let done = AsyncSignal()
-    Task { [self] in
-      while (try? await postNext()) == true {}
-      done.ring()
-    }
-    await done.wait(for: .milliseconds(500))
+    await lastAttempt { [self] in while (try? await postNext()) == true {} }
   }
 
   /// - Returns: false if no event waits.

@@ -37,7 +37,7 @@ final class Membership: Sendable {
   func join() async throws { _ = try await noteServer() }
 
   /// Keeps this server registered until it ends.
-  struct Beats: Service {
+  struct Heartbeats: Service {
     let membership: Membership
     let hub: EventHub
     let mailboxes: MailboxPublisher?
@@ -59,7 +59,7 @@ final class Membership: Sendable {
             lastBeat = now
           }
           try await storeChanges()
-          try await store.endLeases()
+          try await store.releaseLeases()
           if now - lastForgot >= Self.forgetEvery {
             try await store.write { try $0.forgetShared(now: now) }
             // Devices that requested hints at the broker from another server.
@@ -71,12 +71,7 @@ final class Membership: Sendable {
       }
     }
     // The database may be out of reach: the others notice the end after ten seconds, too.
-    let done = AsyncSignal()
-    Task { [store, server = sharing.server] in
-      try? await store.write { try $0.removeServer(server) }
-      done.ring()
-    }
-    await done.wait(for: .milliseconds(500))
+    await lastAttempt { [store, server = sharing.server] in try? await store.write { try $0.removeServer(server) } }
   }
 
   /// - Returns: whether this server was new to the others.

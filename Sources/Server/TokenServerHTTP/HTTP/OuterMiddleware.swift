@@ -7,7 +7,7 @@ import TokenServerCore
 import TokenServerStore
 
 /// Converts errors of handlers to the error format of the API, and adds a fresh DPoP nonce to every response.
-/// Sets the client of a connection that a load balancer passes on.
+/// Lets handlers know the clients of connections that a load balancer passes on.
 struct OuterMiddleware: RouterMiddleware {
   typealias Context = ServerContext
 
@@ -25,7 +25,7 @@ struct OuterMiddleware: RouterMiddleware {
     let started = Uptime.now()
     var response: Response
     var context = context
-    context.peer = sources.name(of: context.channel)
+    context.sources = sources
     do { response = try await next(request, context) } catch { response = await reply(to: request, after: error) }
     response.headers[.dpopNonce] = nonces.current()
     let duration = Uptime.now() - started

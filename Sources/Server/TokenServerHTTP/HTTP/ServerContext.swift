@@ -7,14 +7,16 @@ import NIOCore
 struct ServerContext: RequestContext {
   var coreContext: CoreRequestContextStorage
   let channel: any Channel
-  /// The key of the client's address for rate limits.
-  var peer: String
+  /// Set by `OuterMiddleware`.
+  var sources: ProxiedSources?
 
   init(source: ApplicationRequestContextSource) {
     coreContext = .init(source: source)
     channel = source.channel
-    peer = ConnectionSource.name(of: channel.remoteAddress?.ipAddress)
   }
+
+  /// The key of the client's address for rate limits.
+  var peer: String { sources?.name(of: channel) ?? ConnectionSource.name(of: channel.remoteAddress?.ipAddress) }
 
   /// Marks the response as an event stream or a long poll of an authenticated device.
   func beginStream() async throws {

@@ -54,7 +54,7 @@ final class PostgreSQLConnection {
   }
 
   /// Runs one statement; its text is prepared at the first use.
-  /// - Parameter text: with `$1`, `$2` and so on for the parameters.
+  /// - Parameter text: with a `?` for each parameter.
   func run(_ text: String, _ parameters: [SQLValue]) throws -> PostgreSQLResult {
     let statement = Statement(text: text, types: parameters.map(\.type))
     let name = try name(of: statement)
@@ -72,7 +72,8 @@ final class PostgreSQLConnection {
     if let name = prepared[statement] { return name }
     let name = "s\(prepared.count)"
     _ = try result {
-      PQsendPrepare(connection, name, statement.text, Int32(statement.types.count), statement.types)
+      PQsendPrepare(
+        connection, name, Placeholders.numbered(statement.text), Int32(statement.types.count), statement.types)
     }
     prepared[statement] = name
     return name

@@ -26,7 +26,7 @@ enum PostgreSQLSchema {
     }
     for (name, statements) in migrations where !done.contains(name) {
       for statement in statements { try connection.run(statement) }
-      _ = try connection.run("INSERT INTO schema_migration (name) VALUES ($1)", [.text(name)])
+      _ = try connection.run("INSERT INTO schema_migration (name) VALUES (?)", [.text(name)])
     }
     try connection.run("COMMIT")
   }

@@ -7,11 +7,11 @@ struct PostgreSQLTransaction: SQLTransaction {
   var dialect: SQLDialect { .postgreSQL }
 
   func execute(_ statement: String, _ parameters: [any SQLParameter]) throws -> Int {
-    try connection.run(Placeholders.numbered(statement), parameters.map(\.sqlValue)).changedRows
+    try connection.run(statement, parameters.map(\.sqlValue)).changedRows
   }
 
   func query(_ statement: String, _ parameters: [any SQLParameter], _ visit: (any SQLRow) throws -> Bool) throws {
-    let result = try connection.run(Placeholders.numbered(statement), parameters.map(\.sqlValue))
+    let result = try connection.run(statement, parameters.map(\.sqlValue))
     for row in 0..<result.rowCount {
       guard try visit(PostgreSQLRow(result: result, row: row)) else { return }
     }

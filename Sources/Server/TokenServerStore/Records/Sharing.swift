@@ -50,7 +50,7 @@ extension Database {
 
   /// Takes a lease, unless another running server has it.
   /// - Parameter owner: the id of this server.
-  func takeLease(_ name: String, owner: String, now: Timestamp) throws -> Bool {
+  func acquireLease(_ name: String, owner: String, now: Timestamp) throws -> Bool {
     try run(
       """
       INSERT INTO lease (name, owner) VALUES (?, ?)
@@ -63,7 +63,7 @@ extension Database {
     try row("SELECT 1 FROM lease WHERE name = ? AND owner = ?", [name, owner]) != nil
   }
 
-  func endLease(_ name: String, owner: String) throws {
+  func releaseLease(_ name: String, owner: String) throws {
     try run("DELETE FROM lease WHERE name = ? AND owner = ?", [name, owner])
   }
 

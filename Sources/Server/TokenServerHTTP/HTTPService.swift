@@ -54,8 +54,9 @@ extension HTTPInterfaces {
         maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 32 * 1024, maxHeaderFieldCount: 64))
     let balancers = configuration.proxyProtocolFrom
     return HTTPServerBuilder { [sources, tls] responder in
-      let channel = try TLSChannel(
-        HTTP1Channel(responder: responder, configuration: http), tlsConfiguration: tls)
+      let channel = EventLoopChannel(
+        base: try TLSChannel(HTTP1Channel(responder: responder, configuration: http), tlsConfiguration: tls),
+        group: MultiThreadedEventLoopGroup.singleton)
       guard !balancers.isEmpty else { return channel }
       return ProxiedChannel(base: channel, balancers: balancers, sources: sources)
     }

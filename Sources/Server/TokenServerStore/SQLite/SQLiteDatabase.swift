@@ -10,7 +10,8 @@ struct SQLiteDatabase: SQLDatabase {
   init(path: String) throws {
     var configuration = Configuration()
     configuration.busyMode = .timeout(5)
-    configuration.maximumReaderCount = 4
+    // More than threads usually read at once: a reader waits for a connection without giving up its thread.
+    configuration.maximumReaderCount = 8
     pool = try DatabasePool(path: path, configuration: configuration)
     // GRDB leaves a WAL database at NORMAL, which may lose the last commits at a power loss.
     try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
@@ -19,7 +20,12 @@ struct SQLiteDatabase: SQLDatabase {
   }
 
   func read<Value: Sendable>(_ body: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value {
-    do { return try await pool.read { try body(SQLiteTransaction($0)) } } catch { throw Self.translated(error) }
+    try readInPlace(body)
+  }
+
+  /// On the thread of the caller: two changes of threads take longer than a read, and a reader waits for no writer.
+  private func readInPlace<Value>(_ body: (any SQLTransaction) throws -> Value) throws -> Value {
+    do { return try pool.read { try body(SQLiteTransaction($0)) } } catch { throw Self.translated(error) }
   }
 
   func write<Value: Sendable>(_ change: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value

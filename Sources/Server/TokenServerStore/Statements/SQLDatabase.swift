@@ -3,9 +3,9 @@
 /// A database in terms of statements and rows: all that the store needs of one. Several processes may use the same
 /// database at the same time.
 ///
-/// A closure runs in one database transaction and is synchronous: it blocks a thread of the implementation, never the
-/// caller's. It must only use the transaction, because an implementation may run it again after a conflict with another
-/// process.
+/// A closure runs in one database transaction and is synchronous. It must only use the transaction, because an
+/// implementation may run it again after a conflict with another process. A change, and a read over the network, blocks
+/// a thread of the implementation; a read of a local file runs on the thread of the caller.
 protocol SQLDatabase: Sendable {
   /// Runs `body` on one consistent state of the database.
   func read<Value: Sendable>(_ body: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value

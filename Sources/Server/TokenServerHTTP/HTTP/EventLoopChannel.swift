@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+import HummingbirdCore
+import Logging
+import NIOCore
+
+/// Handles each connection on its own event loop, so that a request changes threads only where it waits for the
+/// database. Handlers must not block.
+struct EventLoopChannel<Base: ServerChildChannel>: ServerChildChannel {
+  let base: Base
+  private let executors: [ObjectIdentifier: EventLoopExecutor]
+
+  /// - Parameter group: the event loops of all connections.
+  init(base: Base, group: any EventLoopGroup) {
+    self.base = base
+    executors = Dictionary(
+      uniqueKeysWithValues: group.makeIterator().map { (ObjectIdentifier($0), EventLoopExecutor(loop: $0)) })
+  }
+
+  func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Base.Value> {
+    base.setup(channel: channel, logger: logger)
+  }
+
+  func handle(value: Base.Value, logger: Logger) async {
+    await withTaskExecutorPreference(executors[ObjectIdentifier(value.channel.eventLoop)]) {
+      await base.handle(value: value, logger: logger)
+    }
+  }
+}
+
+/// Runs tasks on an event loop.
+private final class EventLoopExecutor: TaskExecutor {
+  private let loop: any EventLoop
+
+  init(loop: any EventLoop) { self.loop = loop }
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    loop.execute { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+  }
+}

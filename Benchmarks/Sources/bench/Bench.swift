@@ -11,10 +11,12 @@ struct Bench: ParsableCommand {
 
   enum Measurement: String, CaseIterable, ExpressibleByArgument {
     case latency, processes, storage, line, pin, push, pingam, idle, start, streams, transactions
+    /// Requires PostgreSQL and HAProxy.
+    case scale
     /// Only inside the bench kernel.
     case hardware
 
-    static let everywhere = allCases.filter { $0 != .hardware }
+    static let everywhere = allCases.filter { $0 != .hardware && $0 != .scale }
 
     func rows(on stage: Stage) throws -> [Row] {
       switch self {
@@ -29,6 +31,7 @@ struct Bench: ParsableCommand {
       case .start: try StartRow.measure(on: stage)
       case .streams: try StreamRows.measure(on: stage)
       case .transactions: try TransactionRows.measure(on: stage)
+      case .scale: try ScaleRows.measure(on: stage)
       case .hardware: try HardwareRows.measure(on: stage)
       }
     }
@@ -40,7 +43,8 @@ struct Bench: ParsableCommand {
   @Option(help: "A Markdown file in which the table and this machine replace those of the last run.")
   var write: String?
 
-  @Argument(help: "What to measure. Default: everything but hardware, which needs the bench kernel.")
+  @Argument(
+    help: "What to measure. Default: everything but scale and hardware, which need more programs or the bench kernel.")
   var measurements: [Measurement] = Measurement.everywhere
 
   func run() throws {

@@ -66,23 +66,38 @@ struct ProcessReadings {
 /// The processor time of a part of a run: of the server, of the load client, and of other processes on the machine,
 /// which should use none.
 struct ProcessorShares {
-  private let server: ProcessReadings
+  private let servers: [ProcessReadings]
   private let began = Instant.now
   private let before: (server: Double, client: Double, machine: Double)
 
-  init(of server: ProcessReadings) {
-    self.server = server
-    before = (server.processorSeconds, Self.client, Self.machine)
+  init(of servers: [ProcessReadings]) {
+    self.servers = servers
+    before = (Self.seconds(of: servers), Self.client, Self.machine)
+  }
+
+  private static func seconds(of servers: [ProcessReadings]) -> Double {
+    servers.reduce(0) { $0 + $1.processorSeconds }
   }
 
   /// The share of one core, from the beginning until now.
   var text: String {
     let elapsed = Instant.now - began
-    let own = server.processorSeconds - before.server
-    let client = Self.client - before.client
-    let others = max(0, Self.machine - before.machine - own - client)
+    let (own, client, others) = seconds
     func share(_ seconds: Double) -> String { (seconds / elapsed).text(2) }
     return "\(share(own)) of a core server, \(share(client)) load client, \(share(others)) others and kernel"
+  }
+
+  /// The time for each of `count` transactions, from the beginning until now.
+  func text(forEachOf count: Int) -> String {
+    let (own, client, others) = seconds
+    func each(_ seconds: Double) -> String { (seconds / Double(max(1, count)) * 1e3).text(1) }
+    return "\(each(own)) ms server, \(each(client)) load client, \(each(others)) others and kernel"
+  }
+
+  private var seconds: (own: Double, client: Double, others: Double) {
+    let own = Self.seconds(of: servers) - before.server
+    let client = Self.client - before.client
+    return (own, client, max(0, Self.machine - before.machine - own - client))
   }
 
   private static var client: Double {

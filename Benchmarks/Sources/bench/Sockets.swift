@@ -28,6 +28,21 @@ enum Loopback {
     return (descriptor, UInt16(bigEndian: address.sin_port))
   }
 
+  /// Whether a program listens on the port.
+  static func accepts(_ port: UInt16) -> Bool {
+    let descriptor = connecting(to: port)
+    defer { close(descriptor) }
+    var poll = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    return Glibc.poll(&poll, 1, 100) == 1 && poll.revents & Int16(POLLERR | POLLHUP) == 0
+  }
+
+  /// A port that was free a moment ago, for a program that cannot choose one.
+  static func freePort() -> UInt16 {
+    let (descriptor, port) = listening()
+    close(descriptor)
+    return port
+  }
+
   private static func make() -> Int32 {
     let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
     let descriptor = socket(AF_INET, Int32(kind), 0)

@@ -62,7 +62,7 @@ final class StreamRows {
   private func open(_ count: Int) throws {
     let former = streams.count
     let memoryBefore = server.readings.mebibytes("VmRSS")
-    let (processor, began) = (ProcessorShares(of: server.readings), Instant.now)
+    let (processor, began) = (ProcessorShares(of: [server.readings]), Instant.now)
     site.loop.run(for: 120) {
       while streams.count < count, streams.count - opened < Self.abreast { openNext() }
       return opened == count || site.hasFailed

@@ -38,6 +38,11 @@ final class TransactionRows {
       + measurement.offer(perSecond: wantedRate, isGoal: true)
   }
 
+  /// The load at which the server is saturated.
+  static func saturation(of server: TokenServer) throws -> Load {
+    try TransactionRows(server).run(for: saturatedSeconds, .abreast(abreast))
+  }
+
   private init(_ server: TokenServer) throws {
     self.server = server
     let site = Site(server)
@@ -80,7 +85,7 @@ final class TransactionRows {
       Row(
         "server, \(Self.abreast) transactions always under way",
         "\(load.perSecond.text(0)) answered per second; \(load.latency)"),
-      Row("  processor", load.shares),
+      Row("  processor", load.shares), Row("  processor for each", load.each),
     ]
   }
 
@@ -89,7 +94,12 @@ final class TransactionRows {
     let (what, answered) = (
       "server, \(rate.text(0)) transactions begun per second", "\(load.perSecond.text(0)) answered per second"
     )
-    guard isGoal else { return [Row(what, "\(answered); \(load.latency)"), Row("  processor", load.shares)] }
+    guard isGoal else {
+      return [
+        Row(what, "\(answered); \(load.latency)"), Row("  processor", load.shares),
+        Row("  processor for each", load.each),
+      ]
+    }
     return [
       Row(what, answered, goal: rate.text(0), met: load.perSecond >= 0.99 * rate),
       Row("  created to answered", load.latency, goal: "p99 < 100 ms", met: load.unanswered == 0 && load.p99 < 0.1),
@@ -104,18 +114,19 @@ final class TransactionRows {
     case perSecond(Double)
   }
 
-  private struct Load {
+  struct Load {
     let perSecond: Double
     let latency: String
     let p99: Double
     let unanswered: Int
     let shares: String
+    let each: String
   }
 
   private func run(for seconds: Double, _ pace: Pace) throws -> Load {
     asked = 0
     latencies = []
-    let (processor, began) = (ProcessorShares(of: server.readings), Instant.now)
+    let (processor, began) = (ProcessorShares(of: server.processes), Instant.now)
     let deadline = began + seconds
     while Instant.now < deadline, !site.hasFailed {
       switch pace {
@@ -129,7 +140,7 @@ final class TransactionRows {
     }
     let elapsed = Instant.now - began
     let answered = latencies.count
-    let shares = processor.text
+    let (shares, each) = (processor.text, processor.text(forEachOf: answered))
     // The slowest transactions are still open, and they count.
     site.loop.run(for: Self.patience) { latencies.count == asked || site.hasFailed }
     try site.requireNoFailures()
@@ -143,6 +154,6 @@ final class TransactionRows {
       perSecond: Double(answered) / elapsed,
       latency: "p50 \(milliseconds(0.5)) ms, p99 \(milliseconds(0.99)) ms, worst \(milliseconds(1)) ms",
       p99: sample.quantile(0.99), unanswered: unanswered,
-      shares: shares)
+      shares: shares, each: each)
   }
 }

@@ -181,13 +181,14 @@ let tokenServerTargets: [Target] = [
     "EndToEnd",
     of: [
       "ApprovalTestKit", "BuiltPrograms", "ControlProtocol", "HTTP", "JSONSchema", "JSONValues", "ProgramHarness",
-      "RelayProtocol", "TestAM", "TestAMServer", "TestSecurityKey", "reader-key-probe",
+      "RelayProtocol", "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "reader-key-probe",
     ], resources: [.copy("Fixtures")]),
 ]
 
 /// The modules whose parsers are fuzzed.
 let fuzzed: [Target.Dependency] = [
-  "ApprovalTestKit", "AuthenticatorPlugins", "Boards", "CPlugIn", "CReaderBadge", "ControlProtocol", "Cryptography",
+  "ApprovalTestKit", "AuthenticatorPlugins", "Boards", "CCards", "CPlugIn", "CReaderBadge", "CReaderKey",
+  "ControlProtocol", "Cryptography",
   "CurlHTTP", "DisplayText", "FrontPanel", "GPIO",
   "HIDReports", "HTTP", "JSONValues", "MQTT", "MobileAuth", "OATHAdapter", "OpenPGP", "PINProtection", "PingAMAdapter",
   "PrivacyIDEAAdapter", "ReferenceAdapter", "ReferenceProtocol", "RegistrationURIs", "RelayProtocol", "SQLite",
@@ -256,10 +257,13 @@ let package = Package(
     // In C: small programs that run for a second, with a user of their own.
     .target(name: "CPlugIn", path: path("CPlugIn", .system), cSettings: fuzzedC),
     systemLibrary("CPCSC", pkgConfig: "libpcsclite", debian: "libpcsclite-dev"),
+    .target(name: "CCards", dependencies: ["CPCSC"], path: path("CCards", .system), cSettings: fuzzedC),
     .target(
-      name: "CReaderBadge", dependencies: ["COpenSSL", "CPCSC", "CPlugIn"], path: path("CReaderBadge", .system),
+      name: "CReaderBadge", dependencies: ["CCards", "COpenSSL", "CPlugIn"], path: path("CReaderBadge", .system),
       cSettings: fuzzedC),
-    .target(name: "CReaderKey", dependencies: ["CFIDO2", "CPlugIn"], path: path("CReaderKey", .system)),
+    .target(
+      name: "CReaderKey", dependencies: ["CCards", "CFIDO2", "CPlugIn"], path: path("CReaderKey", .system),
+      cSettings: fuzzedC),
     // Not a system module: the library is C++ without a compiled part (libtomlplusplus-dev).
     .target(name: "CTOMLPlusPlus", path: path("CTOMLPlusPlus", .system)),
 
@@ -448,8 +452,8 @@ let package = Package(
     tests(
       "ReaderKeyTests",
       of: [
-        "AuthenticatorPlugins", "BuiltPrograms", "CPlugIn", "Cryptography", "MobileAuth", "Secrets", "TestSecurityKey",
-        "reader-key-probe",
+        "AuthenticatorPlugins", "BuiltPrograms", "CCards", "CPlugIn", "CReaderKey", "Cryptography", "MobileAuth",
+        "Secrets", "TestBadge", "TestSecurityKey", "reader-key-probe",
       ]),
     tests(
       "ReaderBadgeTests",
@@ -459,7 +463,7 @@ let package = Package(
     // A PIV card and pcscd with a virtual reader for tests.
     testSupport("TestBadge", over: ["COpenSSL", "Cryptography", "Threads"]),
     // A FIDO2 key for tests, and `reader-key` with it in place of the hidraw nodes.
-    testSupport("TestSecurityKey", over: ["Cryptography", "Threads"]),
+    testSupport("TestSecurityKey", over: ["Cryptography", "TestBadge", "Threads"]),
     .executableTarget(name: "reader-key-probe", dependencies: ["CReaderKey"], path: "Tests/Support/reader-key-probe"),
     tests(
       "AuthenticatorPluginsTests",

@@ -5,7 +5,8 @@ import Testing
 
 extension EndToEnd {
   /// Each number of the error catalog that a user or a program at the token can meet, provoked once. The numbers of
-  /// authenticators, 9015, 9022, 9027, 9028 and 10004 to 10008, are in `Authenticators` and `Events`.
+  /// authenticators, 9015, 9022, 9027, 9028 and 10004 to 10008, are in `Authenticators` and `Events`; others are in
+  /// `ErrorNumberTests+Authenticators`.
   @Suite struct ErrorNumbers {
     private static let brief = """
       [[type]]
@@ -14,8 +15,11 @@ extension EndToEnd {
       request_expires_in = 10
       """
 
+    private static let newerServer =
+      URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures/newer-server").path
+
     /// Waits until `events` has this event with this number.
-    private func expect(_ event: String, _ number: Int, at token: TestToken) async throws {
+    func expect(_ event: String, _ number: Int, at token: TestToken) async throws {
       _ = try await eventually("the event \(event) with \(number)") {
         let lines = try await token.command("events", "--json").succeeded().output.split(separator: "\n")
         let found = lines.contains { $0.contains("\"event\":\"\(event)\"") && $0.contains("\"code\":\(number),") }
@@ -23,7 +27,7 @@ extension EndToEnd {
       }
     }
 
-    private func expectRefusal(_ outcome: Outcome, _ number: Int, exits code: Int32 = 77) {
+    func expectRefusal(_ outcome: Outcome, _ number: Int, exits code: Int32 = 77) {
       #expect(outcome.exit == .code(code) && outcome.errors.contains("\"number\":\(number)"), "\(outcome)")
     }
 
@@ -59,6 +63,23 @@ extension EndToEnd {
       try await withScene { fixture in
         try await fixture.server.command("user", "delete", "alice")
         try await expect("must-enroll", 9003, at: fixture.token)
+      }
+    }
+
+    @Test("9004: the server is too new for this token") func outdatedApp() async throws {
+      let proxy = try DisconnectingProxy()
+      defer { proxy.close() }
+      try await withScene(behind: proxy) { fixture in
+        try await fixture.token.stop()
+        let directory = fixture.server.directory
+        let newer = try ChildProcess(
+          Self.newerServer,
+          [directory + "/server.pem", directory + "/server.key", "\(proxy.target)"])
+        let port = try await newer.output.line(with: "port ")
+        proxy.redirect(to: try #require(Int(port.dropFirst("port ".count))))
+        try await fixture.token.start()
+        try await expect("stopped", 9004, at: fixture.token)
+        #expect(try await fixture.token.accounts().map(\.stage) == ["active"])
       }
     }
 

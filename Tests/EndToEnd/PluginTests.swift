@@ -16,7 +16,7 @@ extension EndToEnd {
       types(id, verifiedBy: "scripts = \"\(examples)/\(scripts)\"")
     }
 
-    private static func types(_ id: String, verifiedBy verifier: String) -> String {
+    static func types(_ id: String, verifiedBy verifier: String) -> String {
       """
       [[authenticator]]
       id = "\(id)"
@@ -33,7 +33,7 @@ extension EndToEnd {
     }
 
     /// - Parameter plugin: the text of the plug-in's configuration.
-    private func withPlugin(
+    func withPlugin(
       _ plugin: String, _ types: String, _ body: @escaping (EndToEndFixture) async throws -> Void
     ) async throws {
       try await withPINScene(
@@ -54,7 +54,7 @@ extension EndToEnd {
     }
 
     /// Registers the authenticator; the account is not logged in.
-    private func register(_ id: String, _ token: TestToken, answer: () async throws -> Void = {}) async throws {
+    func register(_ id: String, _ token: TestToken, answer: () async throws -> Void = {}) async throws {
       let registration = try token.begin("authenticator", "register", "alice", id)
       try await token.type("13589")
       try await token.asks("confirmation wanted")

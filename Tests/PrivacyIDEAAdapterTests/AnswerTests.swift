@@ -238,51 +238,9 @@ import Testing
     _ = try await fixture.answer(request, .enter, pin: pin("13579"), choice: "H")
     #expect(fixture.server.answers(to: nonce) == ["\(nonce)|PIPU0|H"])
   }
-
-  @Test("A finger stands for the PIN where a fingerprint is required, after a right PIN, and not with a choice")
-  func fingerStandsForThePIN() async throws {
-    let reader = ScriptedDriver("finger", kind: .biometric)
-    let drivers = AuthenticatorDrivers([reader])
-    let fixture = try PrivacyIDEAFixture(
-      wantsPIN: true, wantsBiometric: true, pinVerifier: ScriptedPINVerifier([.right]), drivers: drivers)
-    let pinChallenge = PINChallenge(length: 5, counts: FailureCounts(max: 3, previous: 0))
-    fixture.server.challenge("PIPU0")
-    let first = try await fixture.open()
-    #expect(first.contents.challenge == .pin(pinChallenge))
-    _ = try await fixture.answer(first, .enter, pin: pin("13579"))
-
-    let nonce = fixture.server.challenge("PIPU0")
-    let second = try await fixture.open()
-    guard case .custom(let custom) = second.contents.challenge else {
-      Issue.record("no finger is asked for")
-      return
-    }
-    #expect(custom.fallback == pinChallenge && custom["finger"]?.registration == [7])
-    _ = try await fixture.answer(second, .authenticator, data: AuthenticatorData(SecretBytes(copying: [])))
-    #expect(fixture.server.answers(to: nonce) == ["\(nonce)|PIPU0"])
-
-    fixture.server.challenge("PIPU0", presence: "M,H", right: "H")
-    guard case .choice(let choice) = try await fixture.open().contents.challenge else {
-      Issue.record("no choice is asked for")
-      return
-    }
-    #expect(choice.pin == pinChallenge)
-  }
-
-  @Test("Where the administrator requires a PIN, no finger stands for it") func noFingerForThePIN() async throws {
-    let fixture = try PrivacyIDEAFixture(
-      wantsPIN: true, pinVerifier: ScriptedPINVerifier([.right]),
-      drivers: AuthenticatorDrivers([ScriptedDriver("finger", kind: .biometric)]))
-    fixture.token.standIns?.noteRightPIN(of: AccountID("account 0"))
-    fixture.server.challenge("PIPU0")
-    guard case .pin = try await fixture.open().contents.challenge else {
-      Issue.record("the PIN is not asked for")
-      return
-    }
-  }
 }
 
-private final class ScriptedPINVerifier: PINVerifier {
+final class ScriptedPINVerifier: PINVerifier {
   let verified = Mutex<[PIN]>([])
   private let judgements: Mutex<[PINVerificationResult]>
 

@@ -32,7 +32,7 @@ final class PrivacyIDEAFixture: Sendable {
   init(
     _ product: FakePushServer.Product = .privacyIDEA, accounts count: Int = 1,
     stage: @Sendable (Int) -> EnrollmentStage = { _ in .active }, wantsPIN: Bool = false,
-    wantsBiometric: Bool = false, pinVerifier: (any PINVerifier)? = nil,
+    wantsBiometric: Bool = false, takesPINForBiometric: Bool = false, pinVerifier: (any PINVerifier)? = nil,
     drivers: AuthenticatorDrivers = AuthenticatorDrivers()
   ) throws {
     server = FakePushServer(product, clock: clock)
@@ -65,7 +65,7 @@ final class PrivacyIDEAFixture: Sendable {
     }
     token = try PrivacyIDEAServerClient(
       record, accounts: records, pinVerifier: pinVerifier, http: http,
-      in: .test(clock, recordingIn: events),
+      in: .test(clock, recordingIn: events), takesPINForBiometric: takesPINForBiometric,
       standIns: StandIns(
         of: try PrivacyIDEABackend.withBiometricChecks(records), at: id, host: "pi.example", registry: registry,
         drivers: drivers, unlocked: UnlockedTokens(), in: .test(clock, recordingIn: events)))

@@ -27,6 +27,16 @@ extension FingerprintTests {
     #expect(try await !isUsable(adapter))
   }
 
+  @Test("The right PIN before a PIN change makes it usable after power-on, also if no other PIN is chosen")
+  func beginningOfPINChange() async throws {
+    try await register(adapter())
+    server.serveChange(of: SecretBytes(copying: Array(64..<96)))
+    let restarted = try adapter(UnlockedTokens())
+    #expect(try await !isUsable(restarted))
+    _ = try await restarted.beginPINChange(account, typing: Self.pin("13579"), session: session)
+    #expect(try await isUsable(restarted))
+  }
+
   @Test(
     "After too many wrong fingers, the registration ends here at once, and at the server", arguments: [true, false])
   func tooManyWrongFingers(isReachable: Bool) async throws {

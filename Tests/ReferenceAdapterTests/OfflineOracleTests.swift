@@ -101,7 +101,7 @@ import Vault
         let adapter = try server.reopened(http, pinBinding: card.vault.pinBinding)
         let account = try adapter.account(AccountID("A"))
         for typed in ["00000", former, "99999"] {
-          _ = try adapter.knowledgeKey(of: account, typed: OfflineOracleTests.pin(typed))
+          _ = try adapter.open(account, typed: OfflineOracleTests.pin(typed)).key
         }
         let ticket = try await adapter.beginPINChange(
           AccountID("A"), typing: OfflineOracleTests.pin(former), session: nil)

@@ -255,7 +255,7 @@ import Testing
     for known in [asking, try server.reopened(http)] {
       let account = try known.account(AccountID("A"))
       #expect(account.pin?.current.length == decision.right.count)
-      #expect(try known.knowledgeKey(of: account, typed: pin(decision.right)).publicKey == expected)
+      #expect(try known.open(account, typed: pin(decision.right)).key.publicKey == expected)
       // While the outcome is unknown, nothing is deleted.
       #expect((account.pin?.next != nil) == (decision.state == "pending"))
     }

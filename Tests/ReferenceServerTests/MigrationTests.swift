@@ -33,7 +33,7 @@ import Testing
       let database = TokenServerStore.Database(connection)
       let transaction = try #require(try database.transaction("t"))
       #expect(transaction.authenticator == nil && !transaction.hasFallback && transaction.attempts == 0)
-      #expect(transaction.portal.isEmpty)
+      #expect(transaction.portal.isEmpty && transaction.deliveredAt == nil)
       let profile = try #require(try database.profile(ProfileID("P"), on: ClientID("C")))
       // The capabilities in this row are not those of any version: they count as none.
       #expect(profile.authenticators.isEmpty && profile.capabilities == nil)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
 import Foundation
 import Logging
 import ReferenceProtocol
@@ -24,6 +25,16 @@ import Testing
     text.split(separator: "\n").first { $0.hasPrefix(series + " ") }.map { String($0.dropFirst(series.count + 1)) }
   }
 
+  private struct ListedTransaction: Decodable {
+    let createdAtMs: Int64
+    let deliveredAtMs: Int64?
+
+    enum CodingKeys: String, CodingKey {
+      case createdAtMs = "created_at_ms"
+      case deliveredAtMs = "delivered_at_ms"
+    }
+  }
+
   @Test("Metrics count requests, PINs and transactions, and contain no word of a client") func metrics() throws {
     let ready = try ReadyServer(configuration: Self.configuration(), withPIN: true)
     let (server, device, fixture) = (ready.server, ready.device, PINFixture(ready))
@@ -34,7 +45,15 @@ import Testing
     #expect(Self.value(of: "token_server_transactions_open", in: waiting.text) == "1")
     let fetched = try device.fetch(transaction)
     let report = #"{"ids":[],"transactions":["\#(transaction)","\#(transaction)","x","\#(UUID())"]}"#
-    try server.curl(device.arguments("POST", "/device/v1/events/acks"), input: Array(report.utf8)).expect(204)
+    // Repeated, and counted once.
+    for _ in 1...3 {
+      try server.curl(device.arguments("POST", "/device/v1/events/acks"), input: Array(report.utf8)).expect(204)
+    }
+    let list = ["transaction", "list", "--directory", server.directory]
+    let listed = try run(BuiltProgram.path("token-server"), list + ["--json"])
+    let entries = try JSONDecoder().decode([ListedTransaction].self, from: Data(listed.bytes))
+    #expect(entries.count == 1 && entries.allSatisfy { $0.deliveredAtMs ?? 0 >= $0.createdAtMs })
+    #expect(try run(BuiltProgram.path("token-server"), list).text.contains("open, delivered after "))
     let wrong = try device.send(device.answerWithPIN(fetched, .wrong), to: transaction)
     let nonce = try wrong.expect(422).decoded(Problem.self).nonce
     try device.send(device.answerWithPIN(fetched, attempt: 2, nonce: nonce), to: transaction).expect(200)

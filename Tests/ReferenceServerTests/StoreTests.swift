@@ -159,6 +159,36 @@ extension TokenServerStore.Database {
     #expect(try await store.read { try $0.nextCallback(after: Timestamp(6)) } == Timestamp(7))
   }
 
+  @Test(
+    "Of many reports of a delivery, at two servers, one is the first, and none of another device",
+    arguments: Engine.allCases)
+  func oneFirstReport(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
+    let second =
+      try temporary.url.map { try Store(PostgreSQLAddress($0), connections: 2) } ?? Store(path: temporary.path)
+    try await temporary.store.write { database in
+      for id in ["t1", "over"] { try database.insert(.sample(id, expiresAt: Timestamp(1000))) }
+      _ = try database.end(.sample("over"), .denied, now: Timestamp(1))
+    }
+    func report(_ id: String, to client: String = "C1", at store: Store, now: Int64) async throws -> Timestamp? {
+      try await store.write { try $0.noteDelivery(of: id, to: ClientID(client), now: Timestamp(now)) }
+    }
+    #expect(try await report("t1", to: "C2", at: second, now: 5) == nil)
+    #expect(try await report("over", at: second, now: 5) == nil)
+    #expect(try await report("t1", at: second, now: 1000) == nil)
+    let first = try await withThrowingTaskGroup(of: Int64?.self) { group in
+      for now in Int64(10)..<30 {
+        let store = now % 2 == 0 ? temporary.store : second
+        group.addTask { try await report("t1", at: store, now: now) == nil ? nil : now }
+      }
+      return try await group.reduce(into: [Int64]()) { if let now = $1 { $0.append(now) } }
+    }
+    #expect(first.count == 1)
+    let stored = try await temporary.store.read { try $0.transaction("t1") }
+    #expect(stored?.deliveredAt?.milliseconds == first.first)
+    try second.close()
+  }
+
   @Test("Expiry", arguments: Engine.allCases) func expiry(in engine: Engine) async throws {
     let temporary = try TemporaryStore(engine)
     let effects = try await temporary.store.write { database in

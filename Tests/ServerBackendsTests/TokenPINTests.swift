@@ -83,6 +83,36 @@ import Testing
     #expect(try await unlocked.value == pin("13579"))
   }
 
+  @Test(
+    "A right one makes the fingerprints usable that stand in for the account, also if the PIN stays",
+    arguments: [AuthenticationStep.Purpose.pinChange, .oneTimePassword])
+  func makesFingersUsable(purpose: AuthenticationStep.Purpose) async throws {
+    let account = try fixture.store.account(ann)
+    try fixture.store.put(
+      {
+        var changed = account
+        changed.standIns = [
+          StandIn("finger", .finger, registration: [7]), StandIn("badge", .badge(key: []), registration: [8]),
+        ]
+        return changed
+      }(), nil)
+    let context = fixture.context
+    let pins = AccountPINs(context, fixture.users)
+    func isUsable(_ authenticator: String) -> Bool {
+      let name = UnlockedTokens.Name(server: account.server, profile: account.profile, authenticator: authenticator)
+      return context.unlockedTokens.token(name, at: fixture.clock.now) != nil
+    }
+    let unlocked = Task { [fixture, ann] in
+      _ = try await pins.unlock(ann, for: purpose, length: 5, on: fixture.panel, { _ in })
+    }
+    await fixture.enter("11111")
+    await fixture.panel.until(challenges: 2)
+    #expect(!isUsable("finger"))
+    fixture.panel.perform(.typed("13579"))
+    try await unlocked.value
+    #expect(isUsable("finger") && !isUsable("badge"))
+  }
+
   @Test("The first one is stored with the operator's limit") func first() async throws {
     try fixture.account("bob")
     try await fixture.pins.chooseFirst(of: AccountID("bob"), { _ in }) { policy in

@@ -44,6 +44,7 @@ import Threads
     (step(.requestUnconfirmed(failure)), "request-unconfirmed"),
     (step(.loggedOut(isServerNotified: false)), "logged-out"),
     (step(.deregistered(isServerNotified: true)), "authenticator-deregistered"),
+    (step(.deregistered(isServerNotified: nil)), "authenticator-deregistered"),
     (step(.revoked(failure)), "authenticator-revoked"), (step(.mustEnroll(failure)), "must-enroll"),
   ]
 
@@ -89,6 +90,10 @@ import Threads
     for event in [AuthenticationStep.Event.loggedOut(isServerNotified: true), .deregistered(isServerNotified: true)] {
       #expect(try #require(EventLine(Self.step(event), sequence: 1, atMilliseconds: 2)).failure == nil)
     }
+    // The server does not know an authenticator that stands in for its biometric check.
+    let unknown = AuthenticationStep.Event.deregistered(isServerNotified: nil)
+    let line = try #require(EventLine(Self.step(unknown), sequence: 1, atMilliseconds: 2))
+    #expect(line.failure == nil && line.isServerNotified == nil && !text(line).contains("server_notified"))
     #expect(
       SessionResponse(serverNotified: true).number == nil && SessionResponse(serverNotified: false).number == 10009)
     #expect(RemovalResponse(removed: "a", serverNotified: false).number == 10003)

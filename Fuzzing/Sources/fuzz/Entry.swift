@@ -14,6 +14,7 @@ private let targets: [String: FuzzTarget] = [
   "device-bodies": readDeviceBody,
   "event-stream": readEventStream,
   "hid": readHID,
+  "key-cards": readKeyCard,
   "listener-requests": readListenerRequest,
   "mqtt": readMQTTPayload,
   "openpgp": readOpenPGP,

@@ -28,11 +28,14 @@ package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
     return try await enrollment.enroll(request.uri, name: request.name, trust: context.trust(for: request))
   }
 
+  /// Read now, for enrollments and requests.
+  private var takesPINForBiometric: Bool { context.settings.pinForBiometric ?? false }
+
   private func settings(for request: EnrollmentRequest) -> PushEnrollment.Settings {
     var settings = PushEnrollment.Settings()
     settings.keyBits = context.settings.keyBits
     settings.prefersElliptic = context.settings.prefersElliptic
-    settings.takesPINForBiometric = context.settings.pinForBiometric ?? false
+    settings.takesPINForBiometric = takesPINForBiometric
     settings.hasGatewayAddress = context.settings.receivesHints
     settings.asksForPIN = request.asksPIN
     return settings
@@ -49,6 +52,7 @@ package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
       server, accounts: accounts, pinVerifier: context.pinVerifier,
       // A challenge names the address of its answer, and is signed.
       http: try context.http(to: server.id, at: nil, pins: CertificatePins(server).pins), in: environment, pace: pace,
+      takesPINForBiometric: takesPINForBiometric,
       standIns: context.standIns(of: try Self.withBiometricChecks(accounts), at: server, in: environment))
   }
 

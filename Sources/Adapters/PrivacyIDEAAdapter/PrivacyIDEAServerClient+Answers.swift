@@ -31,9 +31,13 @@ extension PrivacyIDEAServerClient {
   private func challenge(
     of entry: ChallengeStore.Entry, _ transaction: TransactionID, for account: Account
   ) throws(TokenServerError) -> Challenge {
-    let pin = account.keys.wantsPIN ? try pinChallenge(for: account) : nil
+    let pin = account.keys.wantsPIN && takesPIN(of: account) ? try pinChallenge(for: account) : nil
     let single: Challenge =
-      if let pin { .pin(pin) } else if account.keys.wantsPIN {
+      if let pin { .pin(pin) } else if !takesPIN(of: account) {
+        .impossible(
+          because: "no authenticator that can be used now is registered for the fingerprint that is required, and "
+            + "without `pin_for_biometric = true` in [push] no PIN is allowed")
+      } else if account.keys.wantsPIN {
         .impossible(because: "a PIN is required, and the account has no PIN or the board has no keypad")
       } else { .confirmation }
     guard entry.challenge.options != nil else {
@@ -43,6 +47,8 @@ extension PrivacyIDEAServerClient {
     guard let choice = choice(of: entry, pin: pin) else { throw .notHandleable("its options offer no usable choice") }
     return .choice(choice)
   }
+
+  private func takesPIN(of account: Account) -> Bool { takesPINForBiometric || !account.wantsBiometric }
 
   func choice(of entry: ChallengeStore.Entry, pin: PINChallenge? = nil) -> ChoiceChallenge? {
     entry.challenge.options.flatMap {
@@ -79,7 +85,7 @@ extension PrivacyIDEAServerClient {
   private func verify(_ response: ChallengeResponse, of account: Account) async throws(TokenServerError) {
     if response.data != nil, let standIns { return try standIns.verify(response) }
     guard account.keys.wantsPIN else { return }
-    guard let pin = response.pin else { throw .notHandleable("no PIN was typed") }
+    guard let pin = response.pin, takesPIN(of: account) else { throw .notHandleable("no PIN was typed") }
     guard let pinVerifier else { throw .notHandleable("this board has no keypad to verify a PIN") }
     try await pinVerifier.approve(pin, of: account.id, in: environment)
     standIns?.noteRightPIN(of: account.id)

@@ -14,6 +14,7 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
     let serial: String
     let keys: TokenKeys
     let pinLength: Int?
+    let wantsBiometric: Bool
   }
 
   /// The polling state of one account.
@@ -45,6 +46,8 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
   let client: PushClient
   let challenges: ChallengeStore
   let pinVerifier: (any PINVerifier)?
+  /// Whether the PIN may be typed where the administrator requires a fingerprint.
+  let takesPINForBiometric: Bool
   package let standIns: StandIns?
   let pace: PollingPace
   let environment: TokenEnvironment
@@ -56,10 +59,12 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
   ///   - accounts: the accounts of this server. Accounts that are not active are ignored.
   ///   - pinVerifier: verifies PINs; nil without a keypad. Accounts that require a PIN can then only deny.
   ///   - environment: receives the events that concern a single account.
+  ///   - takesPINForBiometric: whether the PIN replaces a fingerprint that the administrator requires.
   ///   - standIns: what stands for a fingerprint besides the PIN; nil for nothing.
   package init(
     _ record: TokenServerRecord, accounts: [AccountRecord], pinVerifier: (any PINVerifier)?, http: any HTTPTransport,
-    in environment: TokenEnvironment, pace: PollingPace = PollingPace(), standIns: StandIns? = nil
+    in environment: TokenEnvironment, pace: PollingPace = PollingPace(), takesPINForBiometric: Bool = false,
+    standIns: StandIns? = nil
   ) throws(StateStoreError) {
     id = record.id
     enrollments = Enrollments(record, accounts)
@@ -67,12 +72,16 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
     for record in accounts where record.stage == .active {
       let credentials = try PushCredentials(record)
       guard let keys = credentials.active else { throw .corrupt(.keys(of: record.id)) }
-      active.append(Account(id: record.id, serial: record.profile, keys: keys, pinLength: credentials.pinLength))
+      active.append(
+        Account(
+          id: record.id, serial: record.profile, keys: keys, pinLength: credentials.pinLength,
+          wantsBiometric: credentials.wantsBiometric))
     }
     self.accounts = active
     client = PushClient(endpoint: record.url, http: http, clock: DateHeaderClock(in: environment))
     challenges = ChallengeStore(of: record.id)
     self.pinVerifier = pinVerifier
+    self.takesPINForBiometric = takesPINForBiometric
     self.standIns = standIns
     self.pace = pace
     self.environment = environment

@@ -45,7 +45,8 @@ extension ReferenceServerClient {
       throw .configurationInvalid("it no longer has a PIN policy")
     }
     let policy = try PINPolicy(description)
-    let key = try knowledgeKey(of: account, typed: pin)
+    let opened = try open(account, typed: pin)
+    let key = opened.key
     let user: UserSession
     if let session { user = session } else { user = try await logIn(account, with: key) }
     let ephemeral = try Self.ephemeralKey()
@@ -57,6 +58,8 @@ extension ReferenceServerClient {
     let reply = try await attempting { [client] () async throws(TokenServerError) in
       try await client.call(.post, path, body: body, as: .user(user.accessToken))
     }
+    // Fingerprints are usable from now on, also if the user chooses no other PIN.
+    unlock(opened, of: account)
     let change = try DeviceClient.decode(PINChange.self, reply)
     // It becomes part of URLs, and is stored.
     guard change.changeID.isUUID else { throw .unreachable("the token server's \"change_id\" is no UUID") }
@@ -142,12 +145,6 @@ extension ReferenceServerClient {
     listedMessage.discard()
     defer { listedMessage.discard() }
     return try await repeating(call)
-  }
-
-  /// Derives the knowledge key `KK'` from a typed PIN. Takes the time of a key derivation, and cannot detect a wrong
-  /// PIN.
-  func knowledgeKey(of account: Account, typed pin: PIN) throws(TokenServerError) -> KnowledgeKey {
-    try open(account, typed: pin).key
   }
 
   /// Decrypts everything that waits for the PIN, with one key derivation.

@@ -28,7 +28,8 @@ package struct AuthenticationStep: Sendable, Equatable {
     /// An answer was sent, and whether it counts is not known yet.
     case requestUnconfirmed(Failure)
     case loggedOut(isServerNotified: Bool)
-    case deregistered(isServerNotified: Bool)
+    /// - Parameter isServerNotified: nil for an authenticator that the server does not know.
+    case deregistered(isServerNotified: Bool?)
     /// The server has deregistered an authenticator.
     case revoked(Failure)
     /// The account, or its keys, are gone.

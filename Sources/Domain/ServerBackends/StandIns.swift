@@ -129,9 +129,7 @@ package final class StandIns: Sendable {
   /// right PIN since power-on, and for a limited time.
   package func noteRightPIN(of id: AccountID) {
     guard let account = account(id) else { return }
-    for standIn in account.standIns where standIn.proof == .finger {
-      unlocked.put(SecretBytes(copying: []), name(of: standIn, account), at: environment.now)
-    }
+    unlocked.unlock(account.standIns, of: account.profile, at: server, now: environment.now)
   }
 
   private func isUnlocked(_ standIn: StandIn, of account: Account) -> Bool {

@@ -42,5 +42,13 @@ package final class UnlockedTokens: Sendable {
     entries.withLock { $0[name] = Entry(token: token, end: now + lifetime) }
   }
 
+  /// Makes fingerprints that stand in for an account usable: its PIN, which this token verifies, was right.
+  package func unlock(_ standIns: [StandIn], of profile: String, at server: TokenServerID, now: MonotonicInstant) {
+    for standIn in standIns where standIn.proof == .finger {
+      let name = Name(server: server, profile: profile, authenticator: standIn.identifier)
+      put(SecretBytes(copying: []), name, at: now)
+    }
+  }
+
   package func remove(_ name: Name) { entries.withLock { _ = $0.removeValue(forKey: name) } }
 }

@@ -59,48 +59,6 @@ static void end_wait(void) {
   pthread_mutex_unlock(&guard);
 }
 
-static int open_hidraw(fido_dev_t **device) {
-  fido_dev_info_t *list = fido_dev_info_new(8);
-  size_t found = 0;
-  int error = list ? fido_dev_info_manifest(list, 8, &found) : FIDO_ERR_INTERNAL;
-  if (error == FIDO_OK) error = FIDO_ERR_NOTFOUND;
-  for (size_t index = 0; index < found && error == FIDO_ERR_NOTFOUND; index++) {
-    fido_dev_t *candidate = fido_dev_new();
-    if (candidate && fido_dev_open(candidate, fido_dev_info_path(fido_dev_info_ptr(list, index))) == FIDO_OK &&
-        fido_dev_is_fido2(candidate)) {
-      *device = candidate;
-      error = FIDO_OK;
-    } else if (candidate) {
-      fido_dev_close(candidate);
-      fido_dev_free(&candidate);
-    }
-  }
-  fido_dev_info_free(&list, 8);
-  return error;
-}
-
-const struct reader_key_source reader_key_hidraw = {open_hidraw};
-
-/// Opens a key, and waits until one is plugged in.
-static fido_dev_t *open_key(const struct reader_key_source *source) {
-  fido_dev_t *device = NULL;
-  bool is_said = false;
-  while (source->open(&device) != FIDO_OK) {
-    if (!is_said) plug_in_wait("plug in the security key");
-    is_said = true;
-    pause_ms(300);
-  }
-  return device;
-}
-
-static void close_key(fido_dev_t **device) {
-  if (!*device) return;
-  fido_dev_close(*device);
-  fido_dev_free(device);
-}
-
-// MARK: Calls of the key
-
 /// The private data of one use.
 struct use {
   const struct reader_key_source *source;
@@ -108,6 +66,39 @@ struct use {
   fido_dev_t *device;
   int retries;
 };
+
+/// Says why a try has failed. Returns false after too many.
+static bool may_retry(struct use *use, const char *why) {
+  if (++use->retries > most_retries) return false;
+  plug_in_retry(why);
+  return true;
+}
+
+/// Opens a key, and waits until one is plugged in or presented. Returns false after too many that cannot be used.
+static bool open_key(struct use *use) {
+  bool is_said = false;
+  while (true) {
+    const char *why = NULL;
+    if (use->source->open(&use->device, &why) == FIDO_OK) return true;
+    if (why && !may_retry(use, why)) return false;
+    if (!is_said) plug_in_wait(use->source->wanted());
+    is_said = true;
+    pause_ms(300);
+  }
+}
+
+static void close_key(struct use *use) {
+  if (!use->device) return;
+  fido_dev_close(use->device);
+  fido_dev_free(&use->device);
+}
+
+/// What the user has to do while the key signs.
+static void wait_for_touch(const struct use *use) {
+  plug_in_wait(reader_key_is_card(use->device) ? "leave the security key on the reader" : "touch the security key");
+}
+
+// MARK: Calls of the key
 
 /// Says why a call failed, and what the user can do. Returns whether it is tried again.
 static bool retry(struct use *use, int error) {
@@ -130,6 +121,8 @@ static bool retry(struct use *use, int error) {
   };
   const char *why = "the security key does not answer as it should";
   bool is_final = false;
+  // The library has one error for a card that was removed and for one that is still there.
+  if (error == FIDO_ERR_RX && reader_key_is_card(use->device) && !reader_key_card_is_removed()) error = FIDO_ERR_INTERNAL;
   for (size_t index = 0; index < sizeof table / sizeof *table; index++) {
     if (table[index].error != error) continue;
     why = table[index].why;
@@ -139,13 +132,11 @@ static bool retry(struct use *use, int error) {
     plug_in_cancel(why);
     return false;
   }
-  if (++use->retries > most_retries) return false;
-  plug_in_retry(why);
+  if (!may_retry(use, why)) return false;
   // Another key, or the same one again: it is opened again.
-  close_key(&use->device);
+  close_key(use);
   pause_ms(1000);
-  use->device = open_key(use->source);
-  return true;
+  return open_key(use);
 }
 
 /// The authenticator data of an assertion without its CBOR header, a byte string. Returns NULL for another form.
@@ -174,7 +165,7 @@ static int get_assertion(
   if (error == FIDO_OK) error = fido_assert_allow_cred(assertion, id, id_size);
   if (error == FIDO_OK) error = fido_assert_set_up(assertion, FIDO_OPT_TRUE);
   if (error != FIDO_OK) return error;
-  plug_in_wait("touch the security key");
+  wait_for_touch(use);
   if (!begin_wait(use->device)) _exit(0);
   error = fido_dev_get_assert(use->device, assertion, NULL);
   end_wait();
@@ -209,7 +200,7 @@ static int make_credential(struct use *use, fido_cred_t *credential) {
   if (error == FIDO_OK) error = fido_cred_set_rp(credential, question->server, "Approval Token");
   if (error == FIDO_OK) error = fido_cred_set_user(credential, user, sizeof user, "user", NULL, NULL);
   if (error != FIDO_OK) return error;
-  plug_in_wait("touch the security key");
+  wait_for_touch(use);
   if (!begin_wait(use->device)) _exit(0);
   error = fido_dev_make_cred(use->device, credential, NULL);
   end_wait();
@@ -288,8 +279,9 @@ int reader_key_run(const struct reader_key_source *source) {
   }
   if (!plug_in_watch(on_end)) return 1;
   fido_init(FIDO_DISABLE_U2F_FALLBACK);
-  struct use use = {source, &question, open_key(source), 0};
-  int status = question.step == plug_in_register ? enroll(&use) : authenticate(&use);
-  close_key(&use.device);
+  struct use use = {source, &question, NULL, 0};
+  int status = 1;
+  if (open_key(&use)) status = question.step == plug_in_register ? enroll(&use) : authenticate(&use);
+  close_key(&use);
   return status;
 }

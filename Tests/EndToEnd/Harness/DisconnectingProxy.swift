@@ -65,6 +65,12 @@ final class DisconnectingProxy: Sendable {
     return port
   }
 
+  /// The port that the server listens on.
+  var target: Int { wire.state.withLock { $0.target } }
+
+  /// Forwards new connections to another port.
+  func redirect(to port: Int) { wire.state.withLock { $0.target = port } }
+
   /// Forwards data to the server, but discards its responses from now on.
   func swallowAnswers() { wire.state.withLock { $0.isSwallowing = true } }
 

@@ -10,6 +10,9 @@ package final class ControlCall: Sendable {
     let request: String
     var milliseconds: Int64?
     var keys: [String]?
+    var finger: String?
+    var badge: String?
+    var touch: Bool?
   }
 
   /// The responses of the service, one JSON line each.

@@ -44,6 +44,13 @@ extension TestToken {
 
   /// Sends the request of a gesture, and returns at the end of the gesture.
   /// - Throws: an error that says whether the service still runs, with the end of its log.
+  /// Presents it to its simulated reader, without a process. Fails if the reader is not asked.
+  package func present(_ presented: Presented) async throws {
+    try await act(
+      .init(
+        request: "simulate-authenticator", finger: presented.finger, badge: presented.badge, touch: presented.touch))
+  }
+
   func act(_ request: ControlCall.Request) async throws {
     do { _ = try await call(request).answer(Done.self) } catch {
       let service = try running
@@ -57,5 +64,16 @@ extension TestToken {
 
   package func hold(seconds: Double) async throws {
     try await act(.init(request: "hold", milliseconds: Int64(seconds * 1000)))
+  }
+}
+
+/// What a user presents to a simulated reader.
+package struct Presented: Sendable {
+  let finger: String?
+  let badge: String?
+  let touch: Bool?
+
+  package init(finger: String? = nil, badge: String? = nil, touch: Bool? = nil) {
+    (self.finger, self.badge, self.touch) = (finger, badge, touch)
   }
 }

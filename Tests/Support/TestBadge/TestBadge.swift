@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import Cryptography
-import Glibc
 import Synchronization
-import Threads
 
 /// A PIV card with a P-256 key in slot 9E, in a slot of a virtual reader. It is inserted as long as it is connected.
 package final class TestBadge: Sendable {
@@ -29,7 +27,9 @@ package final class TestBadge: Sendable {
   package let key: P256PrivateKey
   private let otherKey: P256PrivateKey
   private let behavior: Behavior
-  private let connection = Mutex<Int32>(-1)
+  private let card = VirtualCard()
+  /// The parts of a reply that were not sent yet.
+  private let rest = Mutex<[UInt8]>([])
 
   package init(_ behavior: Behavior = .right, key: P256PrivateKey? = nil) throws {
     self.behavior = behavior
@@ -39,75 +39,33 @@ package final class TestBadge: Sendable {
 
   /// - Parameter slot: 0 or 1.
   package func insert(into reader: TestPCSC, slot: UInt16 = 0) {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = (reader.port + slot).bigEndian
-    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-    let isConnected = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-      }
-    }
-    precondition(isConnected, "no virtual reader at port \(reader.port + slot)")
-    connection.withLock { $0 = descriptor }
-    precondition(detachThread { self.serve() }, "no thread is left")
+    rest.withLock { $0 = [] }
+    card.insert(into: reader, slot: slot) { [self] command, _ in perform(command) }
   }
 
-  package func remove() { connection.withLock { if $0 >= 0 { shutdown($0, Int32(SHUT_RDWR)) } } }
-
-  // MARK: Frames of vpcd: two bytes of length, then a command
-
-  private func serve() {
-    let descriptor = connection.withLock { $0 }
-    var rest: [UInt8] = []
-    while let length = Self.read(2, from: descriptor),
-      let command = Self.read(Int(length[0]) << 8 | Int(length[1]), from: descriptor)
-    {
-      // A command of one byte switches the power; 4 asks for the answer to a reset.
-      if command.count == 1, command != [4] { continue }
-      let answer = command == [4] ? [0x3B, 0x80, 0x80, 0x01, 0x01] : perform(command, &rest)
-      guard let answer else { continue }
-      let reply = [UInt8(answer.count >> 8), UInt8(answer.count & 255)] + answer
-      _ = send(descriptor, reply, reply.count, Int32(MSG_NOSIGNAL))
-    }
-    connection.withLock { $0 = -1 }
-    close(descriptor)
-  }
-
-  private static func read(_ count: Int, from descriptor: Int32) -> [UInt8]? {
-    var bytes: [UInt8] = []
-    while bytes.count < count {
-      // vpcd writes a frame in two segments: a delayed acknowledgment would cost 40 ms.
-      var quick: Int32 = 1
-      setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_QUICKACK, &quick, socklen_t(MemoryLayout<Int32>.size))
-      var buffer = [UInt8](repeating: 0, count: count - bytes.count)
-      let received = recv(descriptor, &buffer, buffer.count, 0)
-      guard received > 0 else { return nil }
-      bytes += buffer[..<received]
-    }
-    return bytes
-  }
+  package func remove() { card.remove() }
 
   // MARK: PIV (NIST SP 800-73-4)
 
   /// - Returns: nil for no answer.
-  private func perform(_ command: [UInt8], _ rest: inout [UInt8]) -> [UInt8]? {
+  private func perform(_ command: [UInt8]) -> [UInt8]? {
     switch command.count > 4 ? command[1] : 0 {
     case 0xA4: return behavior.isPIV ? [0x90, 0x00] : [0x6A, 0x82]
     case 0xC0: break
     case 0xCB:
       guard let certificate = certificate() else { return [0x6A, 0x82] }
-      rest = certificate
+      rest.withLock { $0 = certificate }
     case 0x87:
       guard let signature = signature(over: Array(command.suffix(33).prefix(32))) else { return nil }
       if signature.isEmpty { return [0x69, 0x82] }
-      rest = signature
+      rest.withLock { $0 = signature }
     default: return [0x6D, 0x00]
     }
-    let part = rest.prefix(256)
-    rest = Array(rest.dropFirst(256))
-    return part + (rest.isEmpty ? [0x90, 0x00] : [0x61, UInt8(min(255, rest.count))])
+    return rest.withLock { rest in
+      let part = rest.prefix(256)
+      rest = Array(rest.dropFirst(256))
+      return part + (rest.isEmpty ? [0x90, 0x00] : [0x61, UInt8(min(255, rest.count))])
+    }
   }
 
   private func certificate() -> [UInt8]? {

@@ -6,6 +6,7 @@ import Threads
 
 /// A FIDO2 security key: CTAP2 (getInfo, makeCredential, getAssertion) over CTAPHID reports on a Unix socket
 /// (SOCK_SEQPACKET). One connection at a time.
+/// `TestKeyCard` has one over NFC.
 package final class TestSecurityKey: Sendable {
   /// What the key does wrong, or what its user does.
   package enum Behavior: Sendable {
@@ -39,6 +40,15 @@ package final class TestSecurityKey: Sendable {
   /// -1 after its end: the number may then be another file's.
   private let listener: Mutex<Int32>
   private let state = Mutex(State())
+
+  /// Without a socket, for a card.
+  package init(credentialSize: Int) throws {
+    path = ""
+    key = try P256PrivateKey()
+    otherKey = try P256PrivateKey()
+    credential = Random.bytes(credentialSize)
+    listener = Mutex(-1)
+  }
 
   /// - Parameter path: of the socket, which is made.
   package init(at path: String) throws {
@@ -90,15 +100,16 @@ package final class TestSecurityKey: Sendable {
       // A new channel; CTAPHID 2; CBOR without U2F messages.
       channel.send(HIDChannel.initialize, message.payload.prefix(8) + [1, 2, 3, 4, 2, 1, 0, 0, 0x0C])
     case HIDChannel.cbor:
-      guard let reply = perform(message.payload, on: &channel) else { return false }
+      guard let reply = perform(message.payload, { wait($0, on: &channel) }) else { return false }
       channel.send(HIDChannel.cbor, reply)
     default: break
     }
     return true
   }
 
+  /// - Parameter wait: waits for a touch; returns false if the call was canceled.
   /// - Returns: the status and the CBOR of a reply; nil if the key was removed.
-  private func perform(_ call: [UInt8], on channel: inout HIDChannel) -> [UInt8]? {
+  func perform(_ call: [UInt8], _ wait: (Duration) -> Bool) -> [UInt8]? {
     guard let command = call.first else { return [0x03] }
     guard command != 0x04 else { return [0] + Self.information.encoded }
     let behavior = state.withLock { state in
@@ -109,8 +120,8 @@ package final class TestSecurityKey: Sendable {
     switch behavior {
     case .isRemoved: return nil
     case .refuses(let status): return [status]
-    case .touched(let pause): guard wait(pause, on: &channel) else { return [0x2D] }
-    case .untouched: guard wait(.seconds(600), on: &channel) else { return [0x2D] }
+    case .touched(let pause): guard wait(pause) else { return [0x2D] }
+    case .untouched: guard wait(.seconds(600)) else { return [0x2D] }
     case .signsWithAnotherKey, .isNotTouched, .signsForAnotherServer: break
     }
     return command == 0x01 ? make(request) : sign(request, behavior)
@@ -127,12 +138,14 @@ package final class TestSecurityKey: Sendable {
         continue
       }
       if message.command == HIDChannel.cancel {
-        state.withLock { $0.canceled += 1 }
+        noteCancellation()
         return false
       }
     }
     return true
   }
+
+  func noteCancellation() { state.withLock { $0.canceled += 1 } }
 
   private static let information = CBOR.map([
     (.number(1), .list([.text("FIDO_2_0")])), (.number(3), .bytes([UInt8](repeating: 0, count: 16))),
@@ -147,7 +160,7 @@ package final class TestSecurityKey: Sendable {
     ])
     let data =
       authenticatorData(relyingParty.content, flags: 0x41) + [UInt8](repeating: 0, count: 16)
-      + [0, UInt8(credential.count)] + credential + point.encoded
+      + [UInt8(credential.count >> 8), UInt8(credential.count & 255)] + credential + point.encoded
     guard let signature = try? key.derSignature(for: data + hash) else { return [0x7F] }
     let statement = CBOR.map([(.text("alg"), .number(-7)), (.text("sig"), .bytes(signature))])
     return [0]

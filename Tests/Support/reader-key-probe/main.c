@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `reader-key` with a simulated security key: its reports go over the Unix socket (SOCK_SEQPACKET) that the
-// argument names.
+// argument names. With `--cards`, the keys are only those in card readers.
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,8 @@ static int write_report(void *handle, const unsigned char *bytes, size_t size) {
   return (int)send(*(int *)handle, bytes, size, MSG_NOSIGNAL);
 }
 
-static int open_simulated(fido_dev_t **device) {
+static int open_simulated(fido_dev_t **device, const char **why) {
+  (void)why;
   static const fido_dev_io_t io = {open_socket, close_socket, read_report, write_report};
   fido_dev_t *candidate = fido_dev_new();
   if (!candidate) return FIDO_ERR_INTERNAL;
@@ -53,9 +54,12 @@ static int open_simulated(fido_dev_t **device) {
   return FIDO_ERR_NOTFOUND;
 }
 
+static const char *wanted(void) { return "plug in the security key"; }
+
 int main(int count, char *arguments[]) {
   if (count != 2) return 64;
+  if (strcmp(arguments[1], "--cards") == 0) return reader_key_run(&reader_key_cards);
   path = arguments[1];
-  const struct reader_key_source source = {open_simulated};
+  const struct reader_key_source source = {open_simulated, wanted};
   return reader_key_run(&source);
 }

@@ -52,7 +52,7 @@ extension AccountPINs {
       await dialog.show(.talkingToServer)
       switch try await verify(pin, of: account) {
       case .unlocked(let keys):
-        users.noteRightPIN(of: account)
+        try noteRightPIN(of: account)
         return (pin, keys)
       case .wrong(let counts, _):
         users.note(counts, of: account)
@@ -67,6 +67,13 @@ extension AccountPINs {
       case .mustWait: preconditionFailure("the wait is over")
       }
     }
+  }
+
+  /// The user was proven: fingerprints that stand in for the account are usable from now on.
+  private func noteRightPIN(of id: AccountID) throws {
+    users.noteRightPIN(of: id)
+    let account = try store.account(id)
+    context.unlockedTokens.unlock(account.standIns, of: account.profile, at: account.server, now: environment.now)
   }
 
   /// Verifies the PIN, after waiting for the backoff that an earlier wrong PIN attempt started.

@@ -49,7 +49,8 @@ extension AccountService {
           try await standIns.deregister(id, on: panel, progress)
         }
         service.reload()
-        let step = AuthenticationStep(.deregistered(isServerNotified: true), of: account.id, authenticator: id)
+        // The server did not know it.
+        let step = AuthenticationStep(.deregistered(isServerNotified: nil), of: account.id, authenticator: id)
         return (AuthenticatorsResponse(account, try standIns.all()), step)
       }
     }

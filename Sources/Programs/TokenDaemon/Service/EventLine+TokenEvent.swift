@@ -80,9 +80,9 @@ extension AuthenticationStep.Event {
 extension EventLine.Failure {
   fileprivate init(_ error: TokenServerError) { self.init(code: error.number, reason: error.explanation) }
 
-  /// Nil if the server was notified.
-  fileprivate init?(_ isServerNotified: Bool, _ number: Int) {
-    guard !isServerNotified else { return nil }
+  /// Nil if the server was notified, or does not need to be.
+  fileprivate init?(_ isServerNotified: Bool?, _ number: Int) {
+    guard isServerNotified == false else { return nil }
     self.init(code: number, reason: "the token server was not notified")
   }
 

@@ -25,6 +25,8 @@ struct TransactionCommand: AsyncParsableCommand {
       var reason: String?
       var denialReason: String?
       var createdAtMs: Int64
+      /// The device's first report that it has the request, milliseconds since 1970.
+      var deliveredAtMs: Int64?
       /// The end of the hold on the user's requests after "not me", milliseconds since 1970.
       var heldUntilMs: Int64?
 
@@ -34,13 +36,15 @@ struct TransactionCommand: AsyncParsableCommand {
         case deviceID = "device_id"
         case denialReason = "denial_reason"
         case createdAtMs = "created_at_ms"
+        case deliveredAtMs = "delivered_at_ms"
         case heldUntilMs = "held_until_ms"
       }
 
       var text: String {
         let why = [reason, denialReason].compactMap { $0 }.joined(separator: ", ")
-        return
-          "\(moment(Timestamp(createdAtMs)))  \(transactionID)  \(type)  \(user)  \(state)\(why.isEmpty ? "" : " (\(why))")"
+        let delivery = deliveredAtMs.map { ", delivered after \(max(0, $0 - createdAtMs)) ms" } ?? ""
+        return "\(moment(Timestamp(createdAtMs)))  \(transactionID)  \(type)  \(user)  \(state)"
+          + "\(why.isEmpty ? "" : " (\(why))")\(delivery)"
       }
     }
 
@@ -58,7 +62,8 @@ struct TransactionCommand: AsyncParsableCommand {
             transactionID: transaction.id, user: transaction.userID.text, deviceID: transaction.clientID.text,
             type: transaction.type, state: transaction.state(at: now).rawValue,
             reason: transaction.reason?.rawValue, denialReason: denialReason,
-            createdAtMs: transaction.createdAt.milliseconds, heldUntilMs: ends[transaction.userID]?.milliseconds)
+            createdAtMs: transaction.createdAt.milliseconds, deliveredAtMs: transaction.deliveredAt?.milliseconds,
+            heldUntilMs: ends[transaction.userID]?.milliseconds)
         }
         return (entries, holds, try database.unreadableRows(of: ["mobile_auth_transaction", "hold"]))
       }

@@ -36,14 +36,21 @@ struct EventRoutes: Sendable {
     }
   }
 
-  /// Notes which requests have arrived at their device. Requests of other devices, and those that have ended, are
-  /// ignored: a device can report what it wants.
+  /// Notes which requests have arrived at their device. Requests of other devices, those that have ended, and repeated
+  /// reports are ignored: a device can report what it wants, as often as it wants.
   private func noteDelivery(of transactions: Set<String>, to clientID: ClientID) async throws {
     let now = gate.clock.now()
     let open = try await gate.store.read { try $0.openTransactions(of: clientID, now: now) }
-    for transaction in open where transactions.contains(transaction.id) {
-      log.about(clientID).info("request \(transaction.id) has arrived at device \(clientID)")
-      ServerMetrics.countDelivery(after: now - transaction.createdAt)
+    let reported = open.filter { $0.deliveredAt == nil && transactions.contains($0.id) }.map(\.id)
+    guard !reported.isEmpty else { return }
+    let arrived = try await gate.store.write { database in
+      try reported.compactMap { id in
+        try database.noteDelivery(of: id, to: clientID, now: now).map { (id, after: now - $0) }
+      }
+    }
+    for (id, duration) in arrived {
+      log.about(clientID).info("request \(id) has arrived at device \(clientID)")
+      ServerMetrics.countDelivery(after: duration)
     }
   }
 

@@ -3,7 +3,10 @@
 /// The tables in PostgreSQL: those of `Schema`, and the ones that several servers share. A released migration is never
 /// changed; a later version adds one. Every table has a `rowid`, as in SQLite.
 enum PostgreSQLSchema {
-  private static let migrations = [("1: all tables", PostgreSQLTables.all)]
+  private static let migrations = [
+    ("1: all tables", PostgreSQLTables.all),
+    ("2: delivery reports", ["ALTER TABLE mobile_auth_transaction ADD COLUMN delivered_at_ms BIGINT"]),
+  ]
 
   /// Creates or updates the tables. Several servers may do so at the same time.
   static func migrate(_ connection: PostgreSQLConnection) throws {

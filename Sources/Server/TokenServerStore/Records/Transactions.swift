@@ -33,6 +33,7 @@ extension Transaction {
     portal = try row.text("portal")
     self.methodUsed = methodUsed.flatMap { ApprovalRequest.Method(known: $0) }
     authenticatorAttempts = try row.count("authenticator_attempts")
+    deliveredAt = try row.optionalTime("delivered_at_ms")
   }
 }
 
@@ -133,6 +134,20 @@ extension Database {
       SET authenticator_attempts = authenticator_attempts + 1, nonce = ?, method_used = ?
       WHERE id = ? AND state = 'open'
       """, [nonce, method.rawValue, id]) == 1
+  }
+
+  /// Notes that the device of an open transaction has reported its delivery. Condition and change are one statement, so
+  /// of several reports, also at several servers, exactly one is the first.
+  /// - Returns: the start of the transaction if this is the first report; nil for other reports, and for transactions
+  ///   of other devices.
+  package func noteDelivery(of id: String, to clientID: ClientID, now: Timestamp) throws -> Timestamp? {
+    try row(
+      """
+      UPDATE mobile_auth_transaction SET delivered_at_ms = ?
+      WHERE id = ? AND client_id = ? AND state = 'open' AND expires_at_ms > ? AND delivered_at_ms IS NULL
+      RETURNING created_at_ms
+      """, [now, id, clientID, now]
+    ).map { try $0.time("created_at_ms") }
   }
 
   package func setRequest(_ transaction: Transaction) throws {

@@ -19,6 +19,10 @@ enum Schema {
       // NULL for devices of earlier versions, and for boards without one.
       try $0.execute(sql: "ALTER TABLE device ADD COLUMN board_serial TEXT;")
     }
+    migrator.registerMigration("8: delivery reports") {
+      // The first report of the device that it has the request; NULL before it.
+      try $0.execute(sql: "ALTER TABLE mobile_auth_transaction ADD COLUMN delivered_at_ms INTEGER;")
+    }
     return migrator
   }
 

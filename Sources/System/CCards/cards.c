@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cards.h"
+
+#include <string.h>
+
+static bool is_present(const SCARD_READERSTATE *state) { return (state->dwEventState & SCARD_STATE_PRESENT) != 0; }
+
+/// Whether a card was inserted since the state before: it was not there, or it was changed meanwhile.
+static bool is_new(const SCARD_READERSTATE *state) {
+  DWORD insertions = (state->dwEventState >> 16) - (state->dwCurrentState >> 16);
+  return is_present(state) && (!(state->dwCurrentState & SCARD_STATE_PRESENT) || (insertions & 0xFFFF) >= 2);
+}
+
+LONG card_readers_list(SCARDCONTEXT context, struct card_readers *readers) {
+  DWORD size = sizeof readers->names;
+  readers->count = 0;
+  LONG error = SCardListReaders(context, NULL, readers->names, &size);
+  if (error == SCARD_E_NO_READERS_AVAILABLE) readers->names[0] = 0;
+  else if (error != SCARD_S_SUCCESS) return error;
+  memset(readers->states, 0, sizeof readers->states);
+  for (const char *name = readers->names; *name && readers->count < cards_most_readers; name += strlen(name) + 1)
+    readers->states[readers->count++].szReader = name;
+  // The last entry reports new readers.
+  readers->states[readers->count++].szReader = "\\\\?PnP?\\Notification";
+  error = SCardGetStatusChange(context, 0, readers->states, readers->count);
+  for (DWORD index = 0; index < readers->count; index++)
+    readers->states[index].dwCurrentState = readers->states[index].dwEventState & ~(DWORD)SCARD_STATE_CHANGED;
+  return error == SCARD_E_TIMEOUT ? SCARD_S_SUCCESS : error;
+}
+
+bool card_readers_have_card(const struct card_readers *readers) {
+  for (DWORD index = 0; index + 1 < readers->count; index++)
+    if (readers->states[index].dwCurrentState & SCARD_STATE_PRESENT) return true;
+  return false;
+}
+
+LONG card_readers_wait(
+    SCARDCONTEXT context, struct card_readers *readers, DWORD milliseconds, const char **inserted, int *present) {
+  *inserted = NULL;
+  *present = 0;
+  LONG error = SCardGetStatusChange(context, milliseconds, readers->states, readers->count);
+  if (error != SCARD_S_SUCCESS) return error;
+  for (DWORD index = 0; index + 1 < readers->count; index++) {
+    SCARD_READERSTATE *state = &readers->states[index];
+    *present += is_present(state);
+    if (is_new(state)) *inserted = state->szReader;
+    state->dwCurrentState = state->dwEventState & ~(DWORD)SCARD_STATE_CHANGED;
+  }
+  // Another reader. A card in it must be inserted again.
+  const SCARD_READERSTATE *last = &readers->states[readers->count - 1];
+  return last->dwEventState & SCARD_STATE_CHANGED ? SCARD_E_UNKNOWN_READER : SCARD_S_SUCCESS;
+}
+
+enum card_opening card_open(SCARDCONTEXT context, const char *reader, struct card *card) {
+  card->protocol = 0;
+  if (SCardConnect(
+          context, reader, SCARD_SHARE_SHARED, SCARD_PROTOCOL_T0 | SCARD_PROTOCOL_T1, &card->handle, &card->protocol) !=
+      SCARD_S_SUCCESS)
+    return card_is_unreadable;
+  if (SCardBeginTransaction(card->handle) == SCARD_S_SUCCESS) return card_is_open;
+  SCardDisconnect(card->handle, SCARD_RESET_CARD);
+  return card_is_gone;
+}
+
+void card_close(const struct card *card) {
+  SCardEndTransaction(card->handle, SCARD_LEAVE_CARD);
+  SCardDisconnect(card->handle, SCARD_RESET_CARD);
+}
+
+static int transmit(
+    void *context, const unsigned char *command, size_t size, unsigned char *answer, size_t capacity) {
+  const struct card *card = context;
+  const SCARD_IO_REQUEST *header = card->protocol == SCARD_PROTOCOL_T0 ? SCARD_PCI_T0 : SCARD_PCI_T1;
+  DWORD count = (DWORD)capacity;
+  LONG error = SCardTransmit(card->handle, header, command, (DWORD)size, NULL, answer, &count);
+  if (error == SCARD_W_REMOVED_CARD || error == SCARD_E_NO_SMARTCARD || error == SCARD_W_RESET_CARD)
+    return card_removed;
+  if (error == (LONG)0x8010002F) return card_removed;  // SCARD_E_COMM_DATA_LOST
+  return error == SCARD_S_SUCCESS ? (int)count : card_failed;
+}
+
+struct card_link card_link(const struct card *card) { return (struct card_link){transmit, (void *)card}; }

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
+import Cryptography
+import Foundation
+import MobileAuth
+import Secrets
+import TestBadge
+import TestSecurityKey
+import Testing
+
+@testable import AuthenticatorPlugins
+
+/// The program `reader-key` with libfido2 and libpcsclite, over a private pcscd with a virtual reader.
+@Suite("The plug-in for security keys, over NFC", .timeLimit(.minutes(3)), .serialized) final class KeyCardTests {
+  private let reader: TestPCSC
+  private let key: TestSecurityKey
+  private let card: TestKeyCard
+  private let challenge = [UInt8](0..<32)
+  private static let leave = DriverEvent.waiting("leave the security key on the reader")
+  /// pcscd looks for cards every 0.4 s, in microseconds: a removal that it does not see is none.
+  private static let pause: UInt32 = 2_000_000
+
+  init() throws {
+    reader = try TestPCSC()
+    // Its credential ID makes the messages to sign longer than one command.
+    key = try TestSecurityKey(credentialSize: 300)
+    card = TestKeyCard(of: key)
+  }
+
+  private func driver(limit: Duration = .seconds(60)) throws -> PluginDriver {
+    var configuration = PluginConfiguration(
+      authenticator: "key",
+      program: .command([
+        "/usr/bin/env", "PCSCLITE_CSOCK_NAME=\(reader.socket)", try BuiltProgram.path("reader-key-probe"), "--cards",
+      ]))
+    configuration.timeLimit = limit
+    return PluginDriver(configuration)
+  }
+
+  private func call(_ step: DriverCall.Step, _ registration: [UInt8] = []) -> DriverCall {
+    DriverCall(
+      step: step, server: "auth.example.org", account: "alice", authenticator: "key", challenge: challenge,
+      registration: registration)
+  }
+
+  /// One use: at each hint the test acts.
+  private func use(
+    _ step: DriverCall.Step, _ registration: [UInt8] = [], at hint: (DriverEvent) -> Void
+  ) async throws -> [DriverEvent] {
+    var all: [DriverEvent] = []
+    for await event in try driver().events(for: call(step, registration)) {
+      all.append(event)
+      if !event.isAnswer { hint(event) }
+    }
+    return all
+  }
+
+  private struct Proof: Decodable {
+    let publicKey: Data?
+    let authenticatorData: Data
+    let signature: Data
+
+    enum CodingKeys: String, CodingKey {
+      case signature
+      case publicKey = "public_key"
+      case authenticatorData = "authenticator_data"
+    }
+  }
+
+  private struct NoDataError: Error {
+    let events: [DriverEvent]
+  }
+
+  /// - Returns: the data of the answer, whose signature is right.
+  private func proof(_ events: [DriverEvent]) throws -> (proof: Proof, registration: [UInt8]) {
+    guard case .data(let data) = events.last else { throw NoDataError(events: events) }
+    let proof = try data.bytes.withExposedSecret { try JSONDecoder().decode(Proof.self, from: Data($0)) }
+    let signed = Array(proof.authenticatorData) + challenge
+    #expect(key.key.publicKey.isValidDERSignature(Array(proof.signature), for: signed))
+    return (proof, data.registration)
+  }
+
+  private func registered() async throws -> [UInt8] {
+    let (reader, card) = (reader, card)
+    let events = try await use(.register) {
+      if $0 == .waiting("present the security key") { card.insert(into: reader) }
+    }
+    let registration = try proof(events).registration
+    card.remove()
+    usleep(Self.pause)
+    return registration
+  }
+
+  @Test("It registers, and signs later challenges only after it was presented again") func registration() async throws {
+    let (reader, card) = (reader, card)
+    key.set(.touched(after: .milliseconds(300)))
+    let events = try await use(.register) { if $0 != Self.leave { card.insert(into: reader) } }
+    #expect(events.dropLast() == [.waiting("present the security key"), Self.leave, Self.leave])
+    let (first, registration) = try proof(events)
+    let point = [4] + key.key.publicKey.x + key.key.publicKey.y
+    #expect(first.publicKey.map(Array.init) == point && registration.count == 64 + 300)
+    // The message to sign had several parts, and the reply with the key, too.
+    #expect(card.chained > 0 && card.continued > 0)
+
+    var isRemoved = false
+    let later = try await use(.authenticate, registration) { hint in
+      guard hint == .waiting("remove the security key, then present it again") else { return }
+      isRemoved = true
+      card.remove()
+      usleep(Self.pause)
+      card.insert(into: reader)
+    }
+    #expect(try proof(later).proof.publicKey == nil && isRemoved)
+    #expect(key.calls == [1, 2, 2])
+  }
+
+  @Test(
+    "A card that lies, is pulled out or is no security key gives no data, and the right one can follow",
+    arguments: [
+      (.isNoSecurityKey, "this card is not a security key, or was removed"),
+      (.isU2FOnly, "this card is not a security key, or was removed"),
+      (.refusesChains, "the security key does not answer as it should"),
+      (.hasMoreOfNothing, "the security key does not answer as it should"),
+      (.neverEnds, "the security key does not answer as it should"), (.talksNonsense, nil), (.isPulledOut, nil),
+    ] as [(TestKeyCard.Behavior, String?)])
+  func wrong(behavior: TestKeyCard.Behavior, reason: String?) async throws {
+    let registration = try await registered()
+    let (reader, card) = (reader, card)
+    let wrong = TestKeyCard(behavior, of: key)
+    let events = try await use(.authenticate, registration) { hint in
+      if case .retry = hint {
+        wrong.remove()
+        usleep(Self.pause)
+        card.insert(into: reader)
+      } else if hint == .waiting("present the security key") {
+        wrong.insert(into: reader)
+      }
+    }
+    let retries = events.filter { if case .retry = $0 { true } else { false } }
+    #expect(retries.count == 1)
+    if let reason { #expect(retries == [.retry(reason)]) }
+    _ = try proof(events)
+  }
+
+  @Test("A key that signs with another key is refused") func anotherKey() async throws {
+    let registration = try await registered()
+    let (reader, card, key) = (reader, card, key)
+    key.set(.signsWithAnotherKey)
+    let events = try await use(.authenticate, registration) { hint in
+      if case .retry = hint {
+        key.set(.touched(after: .zero))
+        card.remove()
+        usleep(Self.pause)
+      }
+      if hint != Self.leave { card.insert(into: reader) }
+    }
+    #expect(events.contains(.retry("this security key does not sign with the registered key")))
+    _ = try proof(events)
+  }
+
+  @Test("A card that never answers ends the program after 4 s") func hangs() async throws {
+    let registration = try await registered()
+    let reader = reader
+    let wrong = TestKeyCard(.hangs, of: key)
+    let began = ContinuousClock.now
+    let events = try await use(.authenticate, registration) { if $0 != Self.leave { wrong.insert(into: reader) } }
+    #expect(events.suffix(2) == [.retry("the security key does not answer"), .failed("it ended without an answer")])
+    #expect(ContinuousClock.now - began < .seconds(30))
+    wrong.remove()
+  }
+
+  @Test("A key that waits is canceled when its answer is not wanted any more") func canceled() async throws {
+    let registration = try await registered()
+    key.set(.untouched)
+    let deadline = ContinuousClock.now + .seconds(30)
+    for await event in try driver().events(for: call(.authenticate, registration)) {
+      if event == .waiting("present the security key") { card.insert(into: reader) }
+      guard event == Self.leave else { continue }
+      while key.calls.count < 3, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }
+      break
+    }
+    while key.canceled == 0, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }
+    #expect(key.canceled == 1 && key.calls == [1, 2, 2])
+  }
+
+  @Test("A key that is removed while it waits can be presented again") func removedInTheMiddle() async throws {
+    let registration = try await registered()
+    let (reader, card, key) = (reader, card, key)
+    key.set(.untouched)
+    var isRemoved = false
+    let events = try await use(.authenticate, registration) { hint in
+      switch hint {
+      case .waiting("present the security key"): card.insert(into: reader)
+      case Self.leave:
+        guard !isRemoved else { return }
+        isRemoved = true
+        let deadline = ContinuousClock.now + .seconds(30)
+        while key.calls.count < 3, ContinuousClock.now < deadline { usleep(10_000) }
+        key.set(.touched(after: .zero))
+        card.remove()
+        usleep(Self.pause)
+      default: break
+      }
+    }
+    #expect(isRemoved && events.contains { if case .retry = $0 { true } else { false } })
+    _ = try proof(events)
+  }
+
+  @Test("Of two cards none is used; a pcscd that starts later is") func twoCardsAndRestart() async throws {
+    let registration = try await registered()
+    let (reader, card) = (reader, card)
+    let other = TestKeyCard(of: key)
+    other.insert(into: reader, slot: 1)
+    usleep(Self.pause)
+    let events = try await use(.authenticate, registration) { hint in
+      if case .retry = hint {
+        other.remove()
+        card.remove()
+        reader.stop()
+        try? reader.start()
+        usleep(Self.pause)
+        card.insert(into: reader)
+      } else if hint != Self.leave {
+        card.insert(into: reader)
+      }
+    }
+    #expect(events.contains(.retry("there is more than one card: present only the security key")))
+    _ = try proof(events)
+  }
+}

@@ -53,7 +53,7 @@
       locked {
         jobs.append(job)
         // A task that makes another one able to run normally waits for it next: this thread then runs it.
-        if jobs.count > 1 || !isOwnThread { wakeOne() }
+        return jobs.count > 1 || !isOwnThread ? oneToWake : nil
       }
     }
 
@@ -62,14 +62,14 @@
       let job = UnownedJob(job)
       locked {
         let isNext = timers.insert(job, due: Self.now.addingClamped(delay.clampedNanoseconds))
-        guard isNext else { return }
+        guard isNext else { return nil }
         // Without a timer thread, the calling thread becomes it after its job, if it is one of these threads.
-        if hasTimerThread { pthread_cond_signal(isTimeUp) } else if !isOwnThread { wakeIdle() }
+        return hasTimerThread ? isTimeUp : isOwnThread ? nil : idleToWake
       }
     }
 
     /// Lets another thread run what this one would run next.
-    func handOver() { locked { if !jobs.isEmpty { wakeOne() } } }
+    func handOver() { locked { jobs.isEmpty ? nil : oneToWake } }
 
     // MARK: The threads
 
@@ -99,8 +99,9 @@
     /// Releases the lock while the job runs.
     private func run(_ job: UnownedJob) {
       let isTimerNear = timers.next.map { $0 < Self.now.addingClamped(Self.longestTask) } ?? false
-      if !jobs.isEmpty { wakeOne() } else if isTimerNear, !hasTimerThread { wakeIdle() }
+      let waiting = !jobs.isEmpty ? oneToWake : isTimerNear && !hasTimerThread ? idleToWake : nil
       pthread_mutex_unlock(lock)
+      if let waiting { pthread_cond_signal(waiting) }
       job.runSynchronously(on: Self.anyThread)
       pthread_mutex_lock(lock)
     }
@@ -113,20 +114,19 @@
       hasTimerThread = false
     }
 
-    /// Prefers a thread that is not the timer thread.
-    private func wakeOne() {
-      if idle > 0 { return wakeIdle() }
-      if hasTimerThread { pthread_cond_signal(isTimeUp) }
-    }
+    /// What a thread waits for that could run a task, preferably one that is not the timer thread; nil for none.
+    private var oneToWake: UnsafeMutablePointer<pthread_cond_t>? { idleToWake ?? (hasTimerThread ? isTimeUp : nil) }
 
-    private func wakeIdle() { if idle > 0 { pthread_cond_signal(hasWork) } }
+    private var idleToWake: UnsafeMutablePointer<pthread_cond_t>? { idle > 0 ? hasWork : nil }
 
     private var isOwnThread: Bool { members.contains { pthread_equal($0, pthread_self()) != 0 } }
 
-    private func locked(_ body: () -> Void) {
+    /// - Parameter body: returns what to signal. That is done without the lock, which the woken thread would wait for.
+    private func locked(_ body: () -> UnsafeMutablePointer<pthread_cond_t>?) {
       pthread_mutex_lock(lock)
-      body()
+      let waiting = body()
       pthread_mutex_unlock(lock)
+      if let waiting { pthread_cond_signal(waiting) }
     }
 
     /// Nanoseconds of the monotonic clock.

@@ -35,6 +35,21 @@ import Testing
     _ = try? await running.value
   }
 
+  /// The hint is normally about the end of that answer's request, and the LED waits for the same processor.
+  @Test("A hint during an answer to its server waits for a moment") func hintDuringAnAnswer() async throws {
+    let fixture = HandlerFixture()
+    let running = Task { try await listener(fixture).run() }
+    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    fixture.inbox.panel.answer.begin(to: fixture.server.id)
+    fixture.server.hint(.pendingChanged)
+    await fixture.clock.untilAsleep(2)
+    #expect(fixture.server.calls(of: "pendingRequests") == 1)
+    fixture.clock.advance(by: RequestListener.answerPause)
+    try await until { fixture.server.calls(of: "pendingRequests") == 2 }
+    running.cancel()
+    _ = try? await running.value
+  }
+
   /// A hostile server, or a client that may write at the broker, can send hints without end.
   @Test("A thousand hints cause few list reads, and do not hide a revocation") func manyHints() async throws {
     let fixture = HandlerFixture()

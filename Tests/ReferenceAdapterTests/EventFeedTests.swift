@@ -149,6 +149,10 @@ import Testing
       let data = #"{"kind":"request","transaction_id":"t","profile_id":"p"}"#
       sending.yield(Array("id: \(id)\ndata: \(data)\n\n".utf8))
     }
+    // The watch of the stream, and the first report.
+    await server.clock.untilAsleep(2)
+    #expect(http.reports.all.isEmpty)
+    server.clock.advance(by: EventFeed.reportDelay)
     let start = ContinuousClock.now
     while hints.all.count < 3 || http.reports.all.isEmpty, ContinuousClock.now - start < .seconds(180) {
       try await Task.sleep(for: .milliseconds(1))
@@ -204,7 +208,9 @@ import Testing
     let hints = Hints()
     let polling = Task { try await feed.run { hints.add($0) } }
     try await eventually { hints.all.count == 2 }
-    // The delivery report.
+    // The delivery report, beside the next poll.
+    await server.clock.untilAsleep(2)
+    server.clock.advance(by: EventFeed.reportDelay)
     try await eventually {
       http.requests.contains {
         $0.url.hasSuffix("/events/acks") && String(decoding: $0.body, as: UTF8.self).contains(#""transactions":["t"]"#)

@@ -69,6 +69,26 @@ import Testing
     #expect(error?.description == "CREATE TABLE t (x): table t already exists (SQLite 1)")
   }
 
+  @Test("Prepared statements keep no values, and can be used within themselves") func reusesStatements() throws {
+    let connection = try fixture.connection()
+    try connection.execute("CREATE TABLE t (x INTEGER)")
+    for number in 1...40 as ClosedRange<Int64> { try connection.run("INSERT INTO t VALUES (?)", number) }
+    let query = "SELECT x FROM t WHERE x <= ?"
+    let pairs = try connection.rows(query, Int64(2)) { row in
+      (try row.integer(0), try connection.rows(query, Int64(1)) { try $0.integer(0) })
+    }
+    #expect(pairs.map(\.0) == [1, 2] && pairs.map(\.1) == [[1], [1]])
+    // More different ones than are kept, and a change of the schema between two uses.
+    for number in 1...40 { #expect(try connection.rows("SELECT \(number)") { try $0.integer(0) } == [Int64(number)]) }
+    try connection.execute("ALTER TABLE t ADD COLUMN y INTEGER")
+    #expect(try connection.rows("SELECT * FROM t WHERE x = ?", Int64(7)) { try $0.integer(0) } == [7])
+    #expect(try connection.rows(query, Int64(1)) { try $0.integer(0) } == [1])
+    #expect(throws: SQLiteError.self) {
+      try connection.rows(query, Int64(2)) { _ -> Int64 in throw SQLiteError(call: "", code: 1, message: "") }
+    }
+    #expect(try connection.rows(query, Int64(1)) { try $0.integer(0) } == [1])
+  }
+
   @Test("Counts the rows a statement changed") func countsTheRowsAStatementChanged() throws {
     let connection = try fixture.connection()
     try connection.execute("CREATE TABLE t (x)")

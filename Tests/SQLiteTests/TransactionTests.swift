@@ -46,7 +46,7 @@ import Testing
     let error = #expect(throws: SQLiteError.self) {
       try connection.transaction { try $0.run("INSERT INTO t VALUES (1)") }
     }
-    #expect(error?.call == "COMMIT")
+    #expect(error?.call == "step COMMIT")
     #expect(try numbers(connection) == [])
     try connection.transaction { try $0.run("INSERT INTO u VALUES (1)") }
   }
@@ -83,7 +83,7 @@ import Testing
       let error = #expect(throws: SQLiteError.self) {
         try writer.transaction { try $0.run("INSERT INTO t VALUES (2)") }
       }
-      #expect(error?.description == "COMMIT: database is locked (SQLite 5)")
+      #expect(error?.description == "step COMMIT: database is locked (SQLite 5)")
       return [before, try numbers(reader)]
     }
     #expect(seen == [[1], [1]])

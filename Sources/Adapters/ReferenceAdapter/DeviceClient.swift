@@ -26,6 +26,7 @@ actor DeviceClient {
   let issuer: String
   let clientID: String?
   let key: P256PrivateKey
+  private let proofs: DPoPProof.Maker
   let http: any HTTPTransport
   private let environment: TokenEnvironment
   let metadata: ServerMetadata
@@ -50,6 +51,7 @@ actor DeviceClient {
     self.issuer = issuer
     self.clientID = clientID
     self.key = key
+    proofs = DPoPProof.Maker(key)
     self.http = http
     self.environment = environment
     metadata = ServerMetadata(issuer: issuer)
@@ -235,8 +237,7 @@ actor DeviceClient {
     _ method: HTTPRequest.Method, _ url: String, _ token: String?, nonce: String?
   ) throws(TokenServerError) -> String {
     do {
-      return try DPoPProof.make(
-        method: method.rawValue, url: url, nonce: nonce, accessToken: token, issuedAt: now, key: key)
+      return try proofs.make(method: method.rawValue, url: url, nonce: nonce, accessToken: token, issuedAt: now)
     } catch { throw .refused("signing failed: \(error)") }
   }
 

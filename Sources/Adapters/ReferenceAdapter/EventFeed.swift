@@ -20,6 +20,9 @@ struct EventFeed: Sendable {
   /// otherwise cause as often as it sends events.
   static let (reportInterval, renewalInterval) = (Duration.milliseconds(200), Duration.seconds(1))
 
+  /// How long a delivery report waits, because the LED waits for the request of the list, which it would delay.
+  static let reportDelay = Duration.milliseconds(50)
+
   let client: DeviceClient
   let environment: TokenEnvironment
   let memory: Memory
@@ -127,6 +130,7 @@ struct EventFeed: Sendable {
       group.addTask { try await body(reporting) }
       group.addTask {
         for await report in reports {
+          try await environment.sleep(for: Self.reportDelay)
           _ = try? await client.call(.post, "/events/acks", body: JSON.encode(report))
           try await environment.sleep(for: Self.reportInterval)
         }

@@ -106,9 +106,9 @@ package actor FrontPanel: Panel {
 
   package func show(_ indication: Indication) async {
     let isNew = self.indication != indication
-    if isNew { sound(indication) }
     self.indication = indication
     light(indication)
+    if isNew { sound(indication) }
     let row = indication.row
     guard row.playsToEnd != .no, row.playsToEnd != .whenNew || isNew else { return playedUntil = nil }
     isPlayedAgain = false

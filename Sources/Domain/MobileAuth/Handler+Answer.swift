@@ -14,16 +14,22 @@ extension Handler {
     try stateStore.journal(intent, decided)
     environment.report(.audited(decided))
     inbox.pending.noteAnswered(pending.transaction)
-    await panel.show(.talkingToServer)
-    let outcome = try await deliveries.deliver(
+    let outcome = try await send(response, to: server)
+    await show(outcome.indications)
+    return outcome
+  }
+
+  private func send(_ response: SealedResponse, to server: any TokenServerClient) async throws -> Deliveries.Outcome {
+    let pending = response.request.pending
+    inbox.panel.answer.begin(to: pending.server)
+    defer { inbox.panel.answer.end() }
+    return try await deliveries.deliver(
       pending.transaction, to: pending.server, until: environment.now + Self.answerPatience
     ) {
       await panel.show(.outcomeUnknown)
     } _: {
       try await dispatch(response, to: server, onTrouble: $0)
     }
-    await show(outcome.indications)
-    return outcome
   }
 
   /// Sends the same bytes with the same idempotency key until the server responds or the request expires.

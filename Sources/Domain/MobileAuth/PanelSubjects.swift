@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import Synchronization
+
 /// The requests and panel tasks that the panel shows: the last one, the next one that the user chose, and the one that
 /// is shown now.
 package struct PanelSubjects: Sendable {
@@ -8,4 +10,17 @@ package struct PanelSubjects: Sendable {
   let turns = PanelTurns()
   /// The verified request that the panel shows now.
   package let shown = ShownRequest()
+  let answer = PanelAnswer()
+}
+
+/// The server to which the answer on the panel is being sent.
+final class PanelAnswer: Sendable {
+  private let server = Mutex(TokenServerID?.none)
+
+  func begin(to server: TokenServerID) { self.server.withLock { $0 = server } }
+
+  /// The panel has the outcome, or does not wait for it any longer.
+  func end() { server.withLock { $0 = nil } }
+
+  func isUnderway(to server: TokenServerID) -> Bool { self.server.withLock { $0 == server } }
 }

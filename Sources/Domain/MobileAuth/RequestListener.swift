@@ -13,6 +13,10 @@ package struct RequestListener: Sendable {
   /// The minimum pause before an unconfirmed removal is queried again.
   static let removalPause = Duration.seconds(60)
 
+  /// How long a hint waits while an answer is sent to its server: it is normally about that answer's request, and to
+  /// read the list then would delay the LED.
+  static let answerPause = Duration.milliseconds(100)
+
   private let server: any TokenServerClient
   private let inbox: Inbox
   private let stateStore: any StateStore
@@ -117,7 +121,9 @@ package struct RequestListener: Sendable {
       let fault = TokenServerError.unreachable(why)
       inbox.connectivity.set(.disconnected, to: server.id, because: fault)
       environment.report(.disconnected(server.id, fault))
-    case .pendingChanged: try await refresh()
+    case .pendingChanged:
+      if inbox.panel.answer.isUnderway(to: server.id) { try await environment.sleep(for: Self.answerPause) }
+      try await refresh()
     case .revoked:
       try await validate()
       try await refresh()

@@ -9,7 +9,13 @@ extension Collection where Element == UInt8 {
   package var base32: String { text(alphabet: base32Alphabet, bitsEach: 5, group: 8) }
 
   private func hex(digits: [UInt8]) -> String {
-    String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    var text: [UInt8] = []
+    text.reserveCapacity(2 * count)
+    for byte in self {
+      text.append(digits[Int(byte >> 4)])
+      text.append(digits[Int(byte & 15)])
+    }
+    return String(decoding: text, as: UTF8.self)
   }
 
   /// - Parameter group: the text is padded to a multiple of this number of letters.

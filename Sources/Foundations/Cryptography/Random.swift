@@ -31,6 +31,7 @@ private func uuidText(_ bits: [UInt8], version: UInt8) -> String {
   var bytes = bits
   bytes[6] = bytes[6] & 0x0F | version << 4
   bytes[8] = bytes[8] & 0x3F | 0x80
-  let hex = Array(bytes.lowercaseHex)
-  return [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(hex[$0]) }.joined(separator: "-")
+  let hex = Array(bytes.lowercaseHex.utf8)
+  return [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(decoding: hex[$0], as: UTF8.self) }
+    .joined(separator: "-")
 }

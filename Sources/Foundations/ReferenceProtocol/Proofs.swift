@@ -28,10 +28,28 @@ package struct DPoPProof: Sendable, Equatable {
   package static func make(
     method: String, url: String, nonce: String?, accessToken: String?, issuedAt: Int64, key: P256PrivateKey
   ) throws(CryptographyError) -> String {
-    let claims = Claims(
-      jti: Random.uuid(), htm: method, htu: withoutQuery(url), iat: issuedAt, ath: accessToken.map(hash(ofToken:)),
-      nonce: nonce)
-    return try JWS.sign(header: JSON.encode(Header(jwk: JWK(key.publicKey))), payload: JSON.encode(claims), key: key)
+    try Maker(key).make(method: method, url: url, nonce: nonce, accessToken: accessToken, issuedAt: issuedAt)
+  }
+
+  /// Makes proofs with one key, whose header is the same in all of them.
+  package struct Maker: Sendable {
+    private let key: P256PrivateKey
+    private let header: [UInt8]
+
+    package init(_ key: P256PrivateKey) {
+      self.key = key
+      header = JSON.encode(Header(jwk: JWK(key.publicKey)))
+    }
+
+    /// As `DPoPProof.make`.
+    package func make(
+      method: String, url: String, nonce: String?, accessToken: String?, issuedAt: Int64
+    ) throws(CryptographyError) -> String {
+      let claims = Claims(
+        jti: Random.uuid(), htm: method, htu: withoutQuery(url), iat: issuedAt, ath: accessToken.map(hash(ofToken:)),
+        nonce: nonce)
+      return try JWS.sign(header: header, payload: JSON.encode(claims), key: key)
+    }
   }
 
   /// Checks signature, method, URL and token binding. The caller must check the nonce, the replay of `identifier`, and

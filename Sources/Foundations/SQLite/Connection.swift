@@ -5,6 +5,7 @@ import Glibc
 /// A connection to a database file, with one owner. Threads must share it with a `Mutex`; each process opens its own.
 package struct Connection: ~Copyable {
   let handle: OpaquePointer
+  private let prepared = PreparedStatements()
   /// How long a call waits for other connections, in milliseconds.
   static let patience: Int32 = 5_000
 
@@ -36,7 +37,8 @@ package struct Connection: ~Copyable {
   }
 
   deinit {
-    // Statements never outlive a call, so closing cannot fail with open statements.
+    prepared.finalize()
+    // No other statement outlives a call, so closing cannot fail with open statements.
     let code = sqlite3_close(handle)
     precondition(code == SQLITE_OK, "sqlite3_close: \(code)")
   }
@@ -46,11 +48,15 @@ package struct Connection: ~Copyable {
     guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw lastError(on: handle, call: sql) }
   }
 
+  func prepare(_ sql: String) throws(SQLiteError) -> Statement {
+    try Statement(sql, of: prepared, on: handle)
+  }
+
   /// Runs one statement to completion.
   /// - Returns: the number of rows inserted, updated or deleted, without cascaded deletes of foreign keys.
   @discardableResult
   package func run(_ sql: String, _ values: (any Bindable)...) throws(SQLiteError) -> Int {
-    let statement = try Statement(sql, on: handle)
+    let statement = try prepare(sql)
     try statement.bind(values)
     while try statement.step() {}
     return Int(sqlite3_changes64(handle))
@@ -60,7 +66,7 @@ package struct Connection: ~Copyable {
   package func rows<Result>(
     _ sql: String, _ values: (any Bindable)..., as read: (borrowing Row) throws -> Result
   ) throws -> [Result] {
-    let statement = try Statement(sql, on: handle)
+    let statement = try prepare(sql)
     try statement.bind(values)
     var results: [Result] = []
     while try statement.step() { results.append(try read(statement.row)) }
@@ -81,10 +87,10 @@ package struct Connection: ~Copyable {
   }
 
   private func enclosed<Result>(by begin: String, _ body: (borrowing Connection) throws -> Result) throws -> Result {
-    try execute(begin)
+    try run(begin)
     do {
       let result = try body(self)
-      try execute("COMMIT")
+      try run("COMMIT")
       return result
     } catch {
       // SQLite has already rolled back after some errors (disk full, I/O). If ROLLBACK itself fails, the next reader

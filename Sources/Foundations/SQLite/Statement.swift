@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSQLite
 
-/// A prepared statement with its parameters bound. Created, stepped and finalized within one call of `Connection`.
+/// A prepared statement with its parameters bound. Created and stepped within one call of `Connection`.
 struct Statement: ~Copyable {
   private let handle: OpaquePointer
   private let database: OpaquePointer
   private let sql: String
+  private let prepared: PreparedStatements
 
-  init(_ sql: String, on database: OpaquePointer) throws(SQLiteError) {
-    var prepared: OpaquePointer?
-    guard sqlite3_prepare_v2(database, sql, -1, &prepared, nil) == SQLITE_OK, let handle = prepared else {
-      throw lastError(on: database, call: "prepare \(sql)")
-    }
-    self.handle = handle
+  init(_ sql: String, of prepared: PreparedStatements, on database: OpaquePointer) throws(SQLiteError) {
+    handle = try prepared.take(sql, on: database)
     self.database = database
     self.sql = sql
+    self.prepared = prepared
   }
 
-  deinit { sqlite3_finalize(handle) }
+  deinit { prepared.put(handle, for: sql) }
 
   func bind(_ values: [any Bindable]) throws(SQLiteError) {
     precondition(Int(sqlite3_bind_parameter_count(handle)) == values.count, "parameters of \(sql)")

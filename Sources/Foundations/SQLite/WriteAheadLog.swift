@@ -30,7 +30,7 @@ extension Connection {
   }
 
   private func journalMode(_ wanted: String) throws(SQLiteError) -> String {
-    let statement = try Statement("PRAGMA journal_mode = \(wanted)", on: handle)
+    let statement = try prepare("PRAGMA journal_mode = \(wanted)")
     return try statement.step() ? try statement.row.text(0) : ""
   }
 
@@ -55,7 +55,7 @@ extension Connection {
   package func truncateLog(waits: Bool = true) throws(SQLiteError) -> Bool {
     sqlite3_busy_timeout(handle, waits ? Self.patience : 0)
     defer { sqlite3_busy_timeout(handle, Self.patience) }
-    let statement = try Statement("PRAGMA wal_checkpoint(TRUNCATE)", on: handle)
+    let statement = try prepare("PRAGMA wal_checkpoint(TRUNCATE)")
     guard try statement.step(), try statement.row.integer(0) == 0 else { return false }
     guard approval_sqlite3_sync_journal(handle) == SQLITE_OK else { throw lastError(on: handle, call: "sync the log") }
     return true

@@ -27,24 +27,22 @@
     /// runs there enters an actor that is free without a change of threads.
     private static let anyThread = unsafeBitCast((0, 0), to: UnownedSerialExecutor.self)
 
+    /// One for each thread, which waits for it: to post it wakes exactly that thread, and needs no lock.
+    private typealias Semaphore = UnsafeMutablePointer<sem_t>
+
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let hasWork = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    private let isTimeUp = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     // Under the lock:
     private var jobs: [UnownedJob] = []
     private var timers = TimerQueue<UnownedJob>()
     private var members: [pthread_t] = []
-    private var idle = 0
-    private var hasTimerThread = false
+    /// The threads that wait for work. The last one to wait is woken first: its stack is in the processor's cache.
+    private var idle: [Semaphore] = []
+    private var timerThread: Semaphore?
+    /// The number of threads that were woken and do not run yet. Each takes a task if there is one.
+    private var waking = 0
 
     init() {
       pthread_mutex_init(lock, nil)
-      var attributes = pthread_condattr_t()
-      pthread_condattr_init(&attributes)
-      pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-      pthread_cond_init(hasWork, &attributes)
-      pthread_cond_init(isTimeUp, &attributes)
-      pthread_condattr_destroy(&attributes)
       for _ in 0..<Self.count { LoopThread(named: "tasks") { self.work() }.detach() }
     }
 
@@ -53,7 +51,7 @@
       locked {
         jobs.append(job)
         // A task that makes another one able to run normally waits for it next: this thread then runs it.
-        if jobs.count > 1 || !isOwnThread { wakeOne() }
+        return jobs.count > waking + (isOwnThread ? 1 : 0) ? takeThread() : nil
       }
     }
 
@@ -62,14 +60,14 @@
       let job = UnownedJob(job)
       locked {
         let isNext = timers.insert(job, due: Self.now.addingClamped(delay.clampedNanoseconds))
-        guard isNext else { return }
+        guard isNext else { return nil }
         // Without a timer thread, the calling thread becomes it after its job, if it is one of these threads.
-        if hasTimerThread { pthread_cond_signal(isTimeUp) } else if !isOwnThread { wakeIdle() }
+        return takeTimerThread() ?? (isOwnThread ? nil : takeIdleThread())
       }
     }
 
     /// Lets another thread run what this one would run next.
-    func handOver() { locked { if !jobs.isEmpty { wakeOne() } } }
+    func handOver() { locked { jobs.count > waking ? takeThread() : nil } }
 
     // MARK: The threads
 
@@ -79,6 +77,8 @@
       sigemptyset(&pipe)
       sigaddset(&pipe, SIGPIPE)
       pthread_sigmask(SIG_UNBLOCK, &pipe, nil)
+      let semaphore = Semaphore.allocate(capacity: 1)
+      sem_init(semaphore, 0, 0)
       pthread_mutex_lock(lock)
       members.append(pthread_self())
       while true {
@@ -86,12 +86,10 @@
           run(job)
         } else if !jobs.isEmpty {
           run(jobs.removeFirst())
-        } else if !timers.isEmpty, !hasTimerThread {
-          waitForTimer()
+        } else if !timers.isEmpty, timerThread == nil {
+          waitForTimer(at: semaphore)
         } else {
-          idle += 1
-          pthread_cond_wait(hasWork, lock)
-          idle -= 1
+          waitForWork(at: semaphore)
         }
       }
     }
@@ -99,34 +97,58 @@
     /// Releases the lock while the job runs.
     private func run(_ job: UnownedJob) {
       let isTimerNear = timers.next.map { $0 < Self.now.addingClamped(Self.longestTask) } ?? false
-      if !jobs.isEmpty { wakeOne() } else if isTimerNear, !hasTimerThread { wakeIdle() }
+      let other =
+        jobs.count > waking ? takeThread() : isTimerNear && timerThread == nil && waking == 0 ? takeIdleThread() : nil
       pthread_mutex_unlock(lock)
+      if let other { sem_post(other) }
       job.runSynchronously(on: Self.anyThread)
       pthread_mutex_lock(lock)
     }
 
-    private func waitForTimer() {
+    private func waitForTimer(at semaphore: Semaphore) {
       guard let next = timers.next else { return }
-      hasTimerThread = true
+      timerThread = semaphore
       var moment = timespec(tv_sec: Int(next / 1_000_000_000), tv_nsec: Int(next % 1_000_000_000))
-      pthread_cond_timedwait(isTimeUp, lock, &moment)
-      hasTimerThread = false
+      pthread_mutex_unlock(lock)
+      approval_linux_wait(semaphore, &moment)
+      pthread_mutex_lock(lock)
+      if timerThread == semaphore { timerThread = nil } else { waking -= 1 }
     }
 
-    /// Prefers a thread that is not the timer thread.
-    private func wakeOne() {
-      if idle > 0 { return wakeIdle() }
-      if hasTimerThread { pthread_cond_signal(isTimeUp) }
+    private func waitForWork(at semaphore: Semaphore) {
+      idle.append(semaphore)
+      pthread_mutex_unlock(lock)
+      approval_linux_wait(semaphore, nil)
+      pthread_mutex_lock(lock)
+      // Still there if it was posted earlier, after the end of a timer.
+      if let index = idle.firstIndex(of: semaphore) { idle.remove(at: index) } else { waking -= 1 }
     }
 
-    private func wakeIdle() { if idle > 0 { pthread_cond_signal(hasWork) } }
+    /// Returns a waiting thread that could run a task, preferably not the timer thread; nil for none. Its semaphore
+    /// must be posted.
+    private func takeThread() -> Semaphore? { takeIdleThread() ?? takeTimerThread() }
+
+    private func takeIdleThread() -> Semaphore? {
+      guard let thread = idle.popLast() else { return nil }
+      waking += 1
+      return thread
+    }
+
+    private func takeTimerThread() -> Semaphore? {
+      guard let thread = timerThread else { return nil }
+      timerThread = nil
+      waking += 1
+      return thread
+    }
 
     private var isOwnThread: Bool { members.contains { pthread_equal($0, pthread_self()) != 0 } }
 
-    private func locked(_ body: () -> Void) {
+    /// - Parameter body: returns the semaphore to post. That is done without the lock, which the woken thread needs.
+    private func locked(_ body: () -> Semaphore?) {
       pthread_mutex_lock(lock)
-      body()
+      let thread = body()
       pthread_mutex_unlock(lock)
+      if let thread { sem_post(thread) }
     }
 
     /// Nanoseconds of the monotonic clock.

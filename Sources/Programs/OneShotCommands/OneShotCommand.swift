@@ -20,7 +20,16 @@ package enum DaemonCommandLine {
   }
 
   private static func parse() throws -> any ParsableCommand {
-    try KindsOfServers.$rules.withValue(Rules()) { try ApprovalTokenCommand.parseAsRoot() }
+    try KindsOfServers.$rules.withValue(Rules()) { try service() ?? ApprovalTokenCommand.parseAsRoot() }
+  }
+
+  /// The command that starts a service, parsed without the other commands, which would take a part of each start.
+  /// - Returns: nil for another command, and for options that only the whole command line explains.
+  private static func service() -> (any ParsableCommand)? {
+    let arguments = CommandLine.arguments.dropFirst()
+    let services: [any DaemonCommand.Type] = [Serve.self, Device.self, Network.self]
+    let named = services.first { $0.configuration.commandName == arguments.first }
+    return try? named?.parse(Array(arguments.dropFirst()))
   }
 
   /// The rules of all kinds.

@@ -76,15 +76,11 @@ package struct Daemon: Sendable {
         manager.notify("WATCHDOG=1")
       }
     }
-    let group = ServiceGroup(
-      configuration: ServiceGroupConfiguration(
-        services: [
-          .init(service: PanelService(panel: board.panel)),
-          .init(service: HardwareWatch(panel: board.panel, environment: environment, logger: logger)),
-          .init(service: control),
-          .init(service: service),
-        ] + ([pushes, processWatch, watchdog] as [(any Service)?]).compactMap { $0.map { .init(service: $0) } },
-        logger: Logger(label: "approval-token.lifecycle") { _ in SwiftLogNoOpLogHandler() }))
+    let group = ServiceGroup([
+      PanelService(panel: board.panel),
+      HardwareWatch(panel: board.panel, environment: environment, logger: logger), control, service, pushes,
+      processWatch, watchdog,
+    ])
     MainThread.onStopSignal {
       onStop()
       Task { await group.triggerGracefulShutdown() }

@@ -2,7 +2,6 @@
 import CLinux
 package import ControlProtocol
 import Glibc
-import Logging
 import MobileAuth
 import RelayProtocol
 import ServiceLifecycle
@@ -37,10 +36,7 @@ package struct NetworkProcess: Sendable {
     let environment = TokenEnvironment.system()
     let listener = RelayListener(socket, orders: RelayOrders(clients: NetworkClients(), environment: environment))
     let watchdog = manager.watchdogInterval.map { NetworkWatchdog(manager: manager, interval: $0) }
-    let group = ServiceGroup(
-      configuration: ServiceGroupConfiguration(
-        services: [.init(service: listener)] + (watchdog.map { [.init(service: $0)] } ?? []),
-        logger: Logger(label: "approval-token.lifecycle") { _ in SwiftLogNoOpLogHandler() }))
+    let group = ServiceGroup([listener, watchdog])
     MainThread.onStopSignal {
       onStop()
       Task { await group.triggerGracefulShutdown() }

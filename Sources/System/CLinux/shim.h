@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -13,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
 #include <sys/timex.h>
+#include <time.h>
 #include <unistd.h>
 
 /// Disables core dumps and debuggers of the same user.
@@ -25,6 +27,17 @@ static inline int approval_linux_forbid_dumps(void) {
 
 /// Sets the name of the calling thread, which `top -H` shows; at most 15 bytes.
 static inline void approval_linux_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+/// Waits until another thread posts the semaphore, or until the monotonic clock reaches the moment; may also return
+/// earlier. sem_clockwait(3) is declared only for _GNU_SOURCE.
+static inline void approval_linux_wait(sem_t *semaphore, const struct timespec *moment) {
+  extern int sem_clockwait(sem_t *, clockid_t, const struct timespec *);
+  if (moment) {
+    sem_clockwait(semaphore, CLOCK_MONOTONIC, moment);
+  } else {
+    sem_wait(semaphore);
+  }
+}
 
 /// Makes malloc overwrite larger pieces of freed memory (glibc's M_PERTURB; pieces up to about 1 KiB in a thread's
 /// cache are not overwritten). Returns 1 on success.

@@ -102,8 +102,7 @@ def owner_changes(scene):
     card.put("approval-token.toml", 'board = "qemu-virt"\nhost = "token-of-bob"\n')
     card.put("approval-token.uri", scene.server.activation() + "\n")
     scene.power_on()
-    # Longer than the blips of a token that is not connected.
-    scene.machine.lines.shows("red", scene.machine.began, 540, lasting=1)
+    scene.machine.lines.stays("red", scene.machine.began, 540)
     time.sleep(1)
     scene.machine.lines.press(6.5)
     scene.machine.ends(300)

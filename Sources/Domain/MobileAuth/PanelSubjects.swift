@@ -8,4 +8,6 @@ package struct PanelSubjects: Sendable {
   let turns = PanelTurns()
   /// The verified request that the panel shows now.
   package let shown = ShownRequest()
+  /// Whether the user has begun to answer that request.
+  package let answer = StartedAnswer()
 }

@@ -187,6 +187,7 @@ struct ControlRequestHandler: Sendable {
     status.board = board.profile.name
     status.isSimulated = board.profile.kind == .simulated
     status.isNetworkSeparate = isNetworkSeparate
+    status.isStopping = service.answer.isStopping
     status.troubles = await board.panel.troubles
     status.led = await board.led
     status.servers = service.connections.map { .init(server: $0.key.text, connection: $0.value.rawValue) }

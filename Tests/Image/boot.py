@@ -64,6 +64,8 @@ def state_survives(scene):
     scene.power_on(unit=ACCESS_POINT)
     scene.login(540)
     scene.step("after a restart: a login is approved with the button")
+    scene.says("self-test passed", 240)
+    scene.step("the self-test has passed")
     scene.says("wlan0: WPA: Key negotiation completed", 240)
     scene.step("the Wi-Fi from the SD card is connected, with WPA2")
     scene.machine.cut_power()

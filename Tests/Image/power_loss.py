@@ -48,6 +48,7 @@ class Losses:
             raise RuntimeError(f"{scene.directory} belongs to another image or seed: remove it")
         if former:
             scene.take_card()
+            scene.root = former["root"]
             if self.open and time.time() - self.file.stat().st_mtime > LONGEST_PAUSE:
                 print("  after the interruption: what was open may have expired, and is not checked", flush=True)
                 self.open = []

@@ -26,7 +26,7 @@ import Testing
       .oneTimePassword(account: "é"), .forget(account: "a"), .simulate(.hold(milliseconds: .max)),
       .simulate(.doublePress), .simulate(.notMe), .simulate(.keys(["1", "enter"])),
       .simulate(.chip(isConnected: false)), .led,
-      .followLED, .followBoard, .pressButton(.approve), .pressButton(.deny),
+      .selfTest, .followLED, .followBoard, .pressButton(.approve), .pressButton(.deny),
       .releaseButton(heldMilliseconds: .min), .watch,
       .events(follow: true), .events(follow: false), .enrollAgain(account: "a"),
       .disenroll(account: "a", pushOnly: true), .disenroll(account: "a", pushOnly: false), .show(transaction: "t"),

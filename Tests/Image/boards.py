@@ -78,6 +78,7 @@ def main():
     check("cmdline.txt: the root is this card's second partition, and read-only",
           {f"root=PARTUUID={card.signature:08x}-02", "ro", "rootwait"} <= set(words))
     check("cmdline.txt: no cma=, with which a Raspberry Pi 4 does not boot", not any(w.startswith("cma=") for w in words))
+    check("cmdline.txt: no huge pages, for which the kernel would keep memory free", "transparent_hugepage=never" in words)
     version = configuration.get("kernel", "").removeprefix("vmlinuz-")
     check("the modules of this kernel are in the root", bool(card.root_file(f"/usr/lib/modules/{version}/modules.dep")))
     modules = f"/usr/lib/modules/{version}/modules"

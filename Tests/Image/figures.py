@@ -27,7 +27,9 @@ echo "figure ready $up $((user + nice + system + irq + soft))"
 of() { systemctl show --value -p "$1" approval-token.service; }
 echo "figure service $(of CPUUsageNSec) $(of InactiveExitTimestampMonotonic) $(of ActiveEnterTimestampMonotonic)"
 sleep 120
-awk '/^(MemTotal|MemAvailable|Slab|Shmem|AnonPages):/ { print "figure", $1, $2 }' /proc/meminfo
+awk '/^(MemTotal|MemFree|MemAvailable|Cached|Slab|SReclaimable|Shmem|AnonPages|KernelStack|PageTables|Percpu|VmallocUsed):/ { print "figure", $1, $2 }' /proc/meminfo
+# The kernel keeps these free.
+awk '/^ +high / { pages += $2 } END { print "figure", "Watermarks:", pages * 4 }' /proc/zoneinfo
 for unit in /sys/fs/cgroup/system.slice/*.service; do
   echo "figure unit ${unit##*/} $(awk '/^anon / { print $2 }' "$unit/memory.stat")"
 done

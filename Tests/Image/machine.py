@@ -146,6 +146,15 @@ class Lines:
     def shows(self, color, since, seconds=60, lasting=SHORTEST):
         wait(seconds, f"the LED should be {color}", lambda: color in self.colors(since, lasting))
 
+    def stays(self, color, since, seconds):
+        """Waits for a color twice for a second, with at most instants between. In a slow guest, a blip can be that long."""
+
+        def condition():
+            colors = self.colors(since, lasting=1)
+            return (color, color) in zip(colors, colors[1:])
+
+        wait(seconds, f"the LED should stay {color}", condition)
+
 
 class Machine:
     def __init__(self, directory, card, boot, options=""):

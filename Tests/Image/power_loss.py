@@ -21,6 +21,8 @@ from scene import PIN, Scene, run
 
 # The losses before the token may finish its enrollment.
 EARLY = 5
+# A run that was interrupted for longer, in seconds, does not wait for what was open: requests are valid for 15 minutes.
+LONGEST_PAUSE = 600
 # What a loss interrupts, after the enrollment.
 KINDS = ["start", "login shown", "login approved", "payment shown", "payment approved"]
 AUDIT = """[Unit]
@@ -46,6 +48,10 @@ class Losses:
             raise RuntimeError(f"{scene.directory} belongs to another image or seed: remove it")
         if former:
             scene.take_card()
+            scene.root = former["root"]
+            if self.open and time.time() - self.file.stat().st_mtime > LONGEST_PAUSE:
+                print("  after the interruption: what was open may have expired, and is not checked", flush=True)
+                self.open = []
         else:
             scene.flash(image)
             self.save()

@@ -130,6 +130,26 @@ class TwoProcesses:
         return "/dev/bus/usb" in self.shell.run(
             f"readlink /proc/$(systemctl show --value -p MainPID {DEVICE})/fd/* || true")
 
+    def restart_waits_for_answer(self):
+        """A restart as by an update of a package."""
+        self.is_idle()
+        process, device = self.main_process(DEVICE), self.server.devices()[0]["id"]
+        since = time.monotonic()
+        request = self.server.ask("payment", device)
+        self.machine.lines.shows("amber", since, 90)
+        time.sleep(1)
+        for digit in PIN[:2]:
+            self.machine.qmp.key(f"kp_{digit}")
+        self.shell.run(f"systemctl --no-block restart {DEVICE}")
+        self.machine.type(PIN[2:])
+        wait(60, "the portal should read that the payment is approved", lambda: self.server.is_authenticated(request))
+        wait(120, "the service should be restarted", lambda: self.main_process(DEVICE) not in (process, "0"))
+        journal = self.shell.run(f"journalctl --quiet --output cat _PID={process}")
+        if "the service stops when the answer" not in journal or self.server.answers(request) != 1:
+            raise Timeout(f"{self.server.answers(request)} answers; the journal of the former process: {journal[-500:]}")
+        self.scene.login()
+        self.scene.step("a restart after two digits of the PIN waits for the others and the answer; then a login is approved")
+
     # Kills
 
     def led_says_so(self):
@@ -218,6 +238,7 @@ def main():
         processes.processes_are_separate()
         processes.journal_has_fields()
         processes.keypad_is_replugged()
+        processes.restart_waits_for_answer()
         processes.led_says_so()
         processes.forbidden_calls()
         processes.kills()

@@ -40,7 +40,7 @@ import Testing
     let fixture = HandlerFixture()
     let running = Task { try await listener(fixture).run() }
     try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
-    fixture.inbox.panel.answer.begin(to: fixture.server.id)
+    fixture.inbox.panel.sentAnswer.begin(to: fixture.server.id)
     fixture.server.hint(.pendingChanged)
     await fixture.clock.untilAsleep(2)
     #expect(fixture.server.calls(of: "pendingRequests") == 1)

@@ -72,6 +72,13 @@ import Testing
     #expect(try vault.accounts().map(\.id) == [alice])
   }
 
+  /// The first release has this format: a change of the number needs the rule of docs/packaging.md.
+  @Test("Has at last the newest format, 8") func newestFormat() throws {
+    #expect(Schema.newestFormat == Schema.steps(VaultKeys(of: secret)).count && Schema.newestFormat == 8)
+    _ = try open(Self.upgrade)
+    #expect(try format == 8)
+  }
+
   /// Fails without the check of the canary: the format would be raised, and no record migrated.
   @Test("Is not changed with another device secret") func otherDeviceSecret() throws {
     let other = try VaultFixture(in: "/dev/shm").deviceSecret()

@@ -158,12 +158,17 @@ import VaultModel
     #expect(try contents(of: other.database) == noise)
   }
 
-  @Test("A vault of a later format is refused and untouched") func vaultOfALaterFormatIsRefusedAndUntouched() throws {
-    let newest = try fixture.raw { try $0.rows("PRAGMA user_version") { try $0.integer(0) } }[0]
+  /// After a way back to the release before.
+  @Test("A vault of a later format is refused and untouched", arguments: [false, true])
+  func vaultOfALaterFormatIsRefusedAndUntouched(readOnly: Bool) throws {
+    let newest = try Int(fixture.raw { try $0.rows("PRAGMA user_version") { try $0.integer(0) } }[0])
     try fixture.raw { try $0.execute("PRAGMA user_version = \(newest + 1)") }
     let before = try contents(of: fixture.database)
-    let fault = #expect(throws: StateStoreError.self) { try fixture.vault() }
-    #expect("\(fault!)".contains("the file has format \(newest + 1), this program knows formats up to \(newest)"))
+    let fault = #expect(throws: StateStoreError.newerFormat(newest + 1, known: newest)) {
+      try Vault.open(directory: fixture.path, deviceSecret: try fixture.deviceSecret(), readOnly: readOnly)
+    }
+    #expect(
+      "\(fault!)".hasPrefix("the vault has format \(newest + 1), and this version reads formats up to \(newest): "))
     #expect(try contents(of: fixture.database) == before)
   }
 

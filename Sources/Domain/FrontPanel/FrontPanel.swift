@@ -36,7 +36,9 @@ package actor FrontPanel: Panel {
   var isDown = false
   /// Why the button is unavailable; nil while it works. While set, no approval is possible, not even by PIN, because
   /// the LED shares the chip.
-  var buttonTrouble: String? { didSet { if buttonTrouble != oldValue { troublesChanging.yield() } } }
+  package internal(set) var buttonTrouble: String? {
+    didSet { if buttonTrouble != oldValue { troublesChanging.yield() } }
+  }
   /// Why the keypad is unavailable; nil while it works.
   var keypadTrouble: String? { didSet { if keypadTrouble != oldValue { troublesChanging.yield() } } }
   /// Yields when `troubles` may have changed. For one consumer.

@@ -21,8 +21,8 @@ extension Handler {
 
   private func send(_ response: SealedResponse, to server: any TokenServerClient) async throws -> Deliveries.Outcome {
     let pending = response.request.pending
-    inbox.panel.answer.begin(to: pending.server)
-    defer { inbox.panel.answer.end() }
+    inbox.panel.sentAnswer.begin(to: pending.server)
+    defer { inbox.panel.sentAnswer.end() }
     return try await deliveries.deliver(
       pending.transaction, to: pending.server, until: environment.now + Self.answerPatience
     ) {

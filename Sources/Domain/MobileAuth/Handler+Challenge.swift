@@ -44,7 +44,7 @@ extension Handler {
     _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServerClient,
     pinnedUntil pinEnd: MonotonicInstant, after failure: AuthenticationStep.Failure?
   ) async throws -> ChallengeOutcome {
-    let touch = Touch(pinnedUntil: pinEnd)
+    let touch = Touch(pinnedUntil: pinEnd, answer: inbox.panel.startedAnswer)
     return try await withThrowingTaskGroup(of: ChallengeOutcome.self) { group in
       defer { group.cancelAll() }
       group.addTask { try await expire(pending, touch) }
@@ -116,18 +116,20 @@ extension Handler {
       }
       switch act {
       case .answered(let response): return await seal(response, at: server)
-      case .chosen(let option): progress.chosen = option
+      case .chosen(let option):
+        inbox.panel.startedAnswer.commit()
+        progress.chosen = option
       case .readBack(let digits):
-        keepOnPanel(pending)
+        commit(pending)
         progress.readBack = digits
       case .wrongReadBack:
         await panel.show(.noSuchChoice)
         failure = .init(number: nil, reason: "the digits are not those that the token server has signed")
       case .pinInstead:
-        keepOnPanel(pending)
+        commit(pending)
         progress.isFallback = true
       case .held:
-        keepOnPanel(pending)
+        commit(pending)
         progress.wasHeld = true
       case .driverRevokes(let why, let authenticator):
         revoke(authenticator, of: request, at: server, because: why)
@@ -168,6 +170,12 @@ extension Handler {
     try await environment.sleep(for: Self.rearmPause)
   }
 
+  /// Records that a step of the answer is done.
+  private func commit(_ pending: PendingMobileAuthRequest) {
+    inbox.panel.startedAnswer.commit()
+    keepOnPanel(pending)
+  }
+
   /// Records that the user is busy with the request.
   func keepOnPanel(_ pending: PendingMobileAuthRequest) {
     inbox.pending.keepOnPanel(pending.transaction)
@@ -199,6 +207,7 @@ extension Handler {
 
   /// Consumes the PIN: it is released with `response`.
   private func seal(_ response: ChallengeResponse, at server: any TokenServerClient) async -> ChallengeOutcome {
+    inbox.panel.startedAnswer.commit()
     await panel.show(.talkingToServer)
     let hasEntry = response.pin != nil || response.data != nil
     do { return .answered(try await server.seal(response)) } catch {
@@ -270,12 +279,19 @@ final class Touch: Sendable {
   /// Until this time nothing must replace the request, because the user has to enter something again.
   let pinEnd: MonotonicInstant
   private let held = Atomic(false)
+  private let answer: StartedAnswer
 
-  init(pinnedUntil pinEnd: MonotonicInstant) { self.pinEnd = pinEnd }
+  init(pinnedUntil pinEnd: MonotonicInstant, answer: StartedAnswer) {
+    self.pinEnd = pinEnd
+    self.answer = answer
+  }
 
   var isHeld: Bool {
     get { held.load(ordering: .acquiring) }
-    set { held.store(newValue, ordering: .releasing) }
+    set {
+      held.store(newValue, ordering: .releasing)
+      answer.set(isTouched: newValue)
+    }
   }
 
   /// Whether nothing must replace the request.

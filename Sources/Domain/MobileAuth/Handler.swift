@@ -86,6 +86,11 @@ package struct Handler: Sendable {
       do {
         endUnseenRequests()
         let generation = inbox.changes.generation
+        guard !inbox.panel.startedAnswer.isStopping else {
+          // The service cancels this task.
+          try await waits.during { try await inbox.change(beyond: generation) }
+          continue
+        }
         if let indications = try deliveries.takeIndications() { await show(indications) }
         let isEverythingKnown = try reconcile()
         let nextOpening = startOpenings(ranked)
@@ -227,12 +232,13 @@ package struct Handler: Sendable {
     defer {
       shownRequest.end(.interrupted)
       inbox.panel.turns.leave(isAnswered: isAnswered, at: environment.now)
+      inbox.panel.startedAnswer.end()
     }
     // Until this time no other request replaces this one, because the user is busy with it: after a wrong entry.
     var pinEnd = environment.now
     // Why the last entry did not count.
     var failure: AuthenticationStep.Failure?
-    while true {
+    while !inbox.panel.startedAnswer.isStopping {
       let ending = try await decide(pending, opened, at: server, pinnedUntil: pinEnd, after: failure)
       opened = nil
       shownRequest.end(ending.reason)
@@ -267,6 +273,7 @@ package struct Handler: Sendable {
   /// Keeps the request on the panel after a wrong entry.
   /// - Returns: until when not even a panel task interrupts it.
   private func keepAfterWrongEntry(_ pending: PendingMobileAuthRequest) -> MonotonicInstant {
+    inbox.panel.startedAnswer.end()
     inbox.pending.keepOnPanel(pending.transaction)
     return environment.now + PanelTurns.length
   }

@@ -10,11 +10,14 @@ package struct PanelSubjects: Sendable {
   let turns = PanelTurns()
   /// The verified request that the panel shows now.
   package let shown = ShownRequest()
-  let answer = PanelAnswer()
+  /// Whether the user has begun to answer that request.
+  package let startedAnswer = StartedAnswer()
+  /// The answer that is on its way to its server.
+  let sentAnswer = SentAnswer()
 }
 
 /// The server to which the answer on the panel is being sent.
-final class PanelAnswer: Sendable {
+final class SentAnswer: Sendable {
   private let server = Mutex(TokenServerID?.none)
 
   func begin(to server: TokenServerID) { self.server.withLock { $0 = server } }

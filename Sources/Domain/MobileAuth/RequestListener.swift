@@ -122,7 +122,7 @@ package struct RequestListener: Sendable {
       inbox.connectivity.set(.disconnected, to: server.id, because: fault)
       environment.report(.disconnected(server.id, fault))
     case .pendingChanged:
-      if inbox.panel.answer.isUnderway(to: server.id) { try await environment.sleep(for: Self.answerPause) }
+      if inbox.panel.sentAnswer.isUnderway(to: server.id) { try await environment.sleep(for: Self.answerPause) }
       try await refresh()
     case .revoked:
       try await validate()

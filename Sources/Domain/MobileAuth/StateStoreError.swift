@@ -7,6 +7,8 @@ package enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertibl
   case io(call: String, reason: String)
   /// A stored value is not authentic or cannot be decoded: wrong device secret, tampering or damaged storage.
   case corrupt(Subject)
+  /// A later version wrote it, in a format that this one does not know.
+  case newerFormat(Int, known: Int)
   /// There is no such item.
   case notFound(Subject)
   /// The stored item does not allow the change.
@@ -80,6 +82,9 @@ package enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertibl
       "no device secret for the vault in \(directory): neither \(file) nor the systemd credential \(credential) exists. "
         + "Where the service reads it from the credential, give that to this command, too: docs/usage.md, \"As a service\""
     case .corrupt(let subject): "the vault is damaged, or belongs to another device secret: \(subject)"
+    case .newerFormat(let format, let known):
+      "the vault has format \(format), and this version reads formats up to \(known): a later version wrote it. Install "
+        + "that one or a later one; nothing was changed"
     case .notFound(let subject): "the vault has no \(subject)"
     case .conflict(let subject, let conflict): "the vault was not changed: \(subject) \(conflict)"
     }

@@ -17,6 +17,15 @@ enum Schema {
     ]
   }
 
+  /// The newest format. A release reads this one and the one of the release before it; docs/packaging.md has the rule.
+  static let newestFormat = 8
+
+  /// - Throws: `.newerFormat`. The file is not changed.
+  static func refuseNewerFormat(_ connection: borrowing Connection) throws {
+    let format = try connection.formatVersion()
+    guard format <= newestFormat else { throw StateStoreError.newerFormat(format, known: newestFormat) }
+  }
+
   private static func makeFormat1(_ connection: borrowing Connection, _ keys: VaultKeys) throws {
     try connection.execute(
       """

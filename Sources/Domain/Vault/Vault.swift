@@ -67,7 +67,8 @@ package final class Vault: Sendable {
   ///   - upgrade: decodes accounts of former formats; nil refuses a vault that has such accounts.
   ///   - reservesLog: gives the log a fixed size: for a process that stays and writes again and again.
   ///   - readOnly: nothing is created, migrated or written; every call that would write throws `.io`.
-  /// - Throws: `.corrupt` if the device secret is not the one that the vault was created with.
+  /// - Throws: `.corrupt` if the device secret is not the one that the vault was created with; `.newerFormat` if a
+  ///   later version wrote it.
   package static func open(
     directory: String, deviceSecret: DeviceSecret, auditCapacity: Int64 = 10_000,
     hourlyLimit: Int64 = Int64(Inbox.hourlyLines),
@@ -80,6 +81,7 @@ package final class Vault: Sendable {
       try StateDirectory.check(directory)
       let connection = try mappingStateStoreErrors {
         let connection = try Connection(path: path, readOnly: true)
+        try Schema.refuseNewerFormat(connection)
         try connection.requireFormat(Schema.steps(keys).count)
         try Schema.checkCanary(connection, keys)
         return connection
@@ -89,6 +91,7 @@ package final class Vault: Sendable {
     try StateDirectory.prepare(directory)
     let connection = try mappingStateStoreErrors {
       let connection = try connect(to: path)
+      try Schema.refuseNewerFormat(connection)
       try connection.migrate(Schema.steps(keys, upgrade))
       try Schema.checkCanary(connection, keys)
       return connection

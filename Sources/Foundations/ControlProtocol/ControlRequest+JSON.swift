@@ -51,6 +51,7 @@ extension ControlRequest {
     case oneTimePassword = "one-time-password"
     case hold, double, keys, chip, led, watch, events, show, call, allow, disallow
     case notMe = "not-me"
+    case selfTest = "self-test"
     case followLED = "follow-led"
     case followBoard = "follow-board"
     case pressButton = "press-button"
@@ -79,6 +80,7 @@ extension ControlRequest: Codable {
       switch try members.decode(Name.self, forKey: .request) {
       case .status: .status
       case .pending: .pending
+      case .selfTest: .selfTest
       case .reload: .reload
       case .enroll: .enroll(try EnrollmentOptions(from: decoder))
       case .enrollAgain: .enrollAgain(account: try members.decode(String.self, forKey: .account))
@@ -196,7 +198,8 @@ extension ControlRequest: Codable {
     case .simulate(.authenticator(let answer)): try Self.encode(answer, into: &members)
     case .simulate(.chip(let isConnected)): try members.encode(isConnected, forKey: .connected)
     case .pressButton(let button): try members.encode(button, forKey: .button)
-    case .status, .pending, .reload, .logOut, .led, .followLED, .watch, .factoryReset, .simulate(.doublePress),
+    case .status, .pending, .selfTest, .reload, .logOut, .led, .followLED, .watch, .factoryReset,
+      .simulate(.doublePress),
       .simulate(.notMe), .followBoard:
       break
     }
@@ -206,6 +209,7 @@ extension ControlRequest: Codable {
     switch self {
     case .status: .status
     case .pending: .pending
+    case .selfTest: .selfTest
     case .reload: .reload
     case .enroll: .enroll
     case .enrollAgain: .enrollAgain

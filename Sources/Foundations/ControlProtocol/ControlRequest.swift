@@ -3,7 +3,7 @@
 /// What a command asks of the running service on the control socket. The socket is in the state directory, so only the
 /// token's own Unix user can connect.
 package enum ControlRequest: Equatable, Sendable {
-  case status, pending
+  case status, pending, selfTest
   /// The accounts have changed: the service reads them again.
   case reload
   case enroll(EnrollmentOptions)

@@ -16,6 +16,8 @@ package struct ServiceStatus: Codable, Sendable {
   package var isSimulated: Bool?
   /// Whether another process uses the network, and this one does not.
   package var isNetworkSeparate: Bool?
+  /// Whether the service stops as soon as the answer at the panel has ended.
+  package var isStopping: Bool?
   /// Hardware faults of the board. While one lasts, approvals or PIN entry are not possible.
   package var troubles: [String]?
   package var led: LEDStatus?
@@ -114,6 +116,7 @@ package struct ServiceStatus: Codable, Sendable {
     case board
     case isSimulated = "simulated"
     case isNetworkSeparate = "network_process"
+    case isStopping = "stopping"
     case troubles, led, servers, accounts
     case mustEnroll = "must_enroll"
     case pins

@@ -32,7 +32,8 @@ extension Connection {
     }
   }
 
-  func formatVersion() throws -> Int {
+  /// The format of the file; 0 for a new one.
+  package func formatVersion() throws -> Int {
     try rows("PRAGMA user_version") { Int(try $0.integer(0)) }.first ?? 0
   }
 }

@@ -23,7 +23,7 @@ package struct ApprovalTokenCommand: ParsableCommand {
       Push.self, MailboxCommand.self, Log.self, LogIn.self, LogOut.self, Authenticators.self, AuthenticatorCommand.self,
       Call.self, Allow.self,
       PINCommand.self, Forget.self, Lock.self, Unlock.self, Rename.self, Remove.self, FactoryResetCommand.self,
-      Doctor.self, BoardCommand.self,
+      Doctor.self, SelfTestCommand.self, BoardCommand.self,
       Simulate.self,
     ])
 

@@ -81,6 +81,9 @@ package final class ManualClock: TokenClock {
     for sleeper in due { sleeper.continuation.resume() }
   }
 
+  /// Whether a task sleeps.
+  package var hasSleepers: Bool { state.withLock { !$0.sleepers.isEmpty } }
+
   /// Waits, without advancing the clock, until at least `count` tasks sleep. The test may then advance the clock.
   package func untilAsleep(_ count: Int = 1) async {
     await BoundedWait.wait(for: { "\(count) tasks asleep" }) { wait in

@@ -43,6 +43,7 @@ package struct Status: DaemonCommand {
     if let board = status.board {
       lines.append("board     \(board)\(status.isSimulated == true ? " (simulated)" : "")")
     }
+    if status.isStopping == true { lines.append("stopping  after the answer at the panel") }
     for trouble in status.troubles ?? [] { lines.append("TROUBLE   \(trouble)") }
     if let led = status.led { lines.append("LED       \(led.meaning)") }
     for server in status.servers { lines.append("server    \(server.server): \(server.connection)") }

@@ -33,6 +33,7 @@ struct ControlRequestHandler: Sendable {
         PendingResponse(
           requests: try await summaries(of: pending(without: vault.unresolvedIntents())), unreachable: unreachable,
           number: unreachable.first.map(number(ofUnreachable:))))
+    case .selfTest: try reply(try await selfTest.run())
     case .reload:
       service.reload()
       try reply(Done())
@@ -68,6 +69,12 @@ struct ControlRequestHandler: Sendable {
     case .followBoard: try await followBoard(reply)
     case .pressButton(let button): try await press(button, reply)
     case .releaseButton(let milliseconds): try reply(Done(ignored: try release(heldFor: milliseconds)))
+    }
+  }
+
+  private var selfTest: SelfTest {
+    SelfTest(subject: service, panel: board.panel, environment: backends.environment) { [vault] in
+      _ = (try vault.accountSummaries(), try vault.unresolvedIntents())
     }
   }
 
@@ -187,6 +194,7 @@ struct ControlRequestHandler: Sendable {
     status.board = board.profile.name
     status.isSimulated = board.profile.kind == .simulated
     status.isNetworkSeparate = isNetworkSeparate
+    status.isStopping = service.answer.isStopping
     status.troubles = await board.panel.troubles
     status.led = await board.led
     status.servers = service.connections.map { .init(server: $0.key.text, connection: $0.value.rawValue) }

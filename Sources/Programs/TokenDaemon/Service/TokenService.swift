@@ -139,6 +139,8 @@ final class TokenService: Service, UserState {
   var pending: [PendingMobileAuthRequest] { inbox.pending.all }
   /// The request on the panel, and its changes.
   var shown: ShownRequest { inbox.panel.shown }
+  /// Whether the user has begun to answer it.
+  var answer: StartedAnswer { inbox.panel.startedAnswer }
 
   /// Shows a pending request next.
   func choose(_ transaction: TransactionID) { inbox.choose(transaction) }
@@ -169,7 +171,7 @@ final class TokenService: Service, UserState {
   func followMailboxes() { mailboxes.follow() }
 
   func run() async throws {
-    await cancelWhenGracefulShutdown { [self] in
+    await StopAfterAnswer(answer: answer, environment: environment, logger: logger).run { [self] in
       let listening = Task { [events, reporter = reporter()] in for await event in events { reporter(event) } }
       defer { listening.cancel() }
       followMailboxes()

@@ -493,7 +493,7 @@ let package = Package(
     tests("MQTTTests", of: ["MQTT", "HTTP", "ProgramHarness", "Secrets"]),
     tests("SecretsTests", of: ["Secrets"]),
     tests("CryptographyTests", of: ["Cryptography", "OpenSSLProgram", "Secrets"]),
-    tests("SQLiteTests", of: ["SQLite"]),
+    tests("SQLiteTests", of: ["SQLite", "CSQLite"]),
     // Of Readers/finger, which scripts/readers builds.
     tests("ReaderFingerTests", of: ["BuiltPrograms"], resources: [.copy("Fixtures")]),
     tests(

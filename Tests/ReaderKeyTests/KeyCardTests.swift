@@ -27,11 +27,12 @@ import Testing
     card = TestKeyCard(of: key)
   }
 
-  private func driver(limit: Duration = .seconds(60)) throws -> PluginDriver {
+  /// - Parameter source: `--cards`, or `--any` with the keys that are plugged in.
+  private func driver(limit: Duration = .seconds(60), source: String = "--cards") throws -> PluginDriver {
     var configuration = PluginConfiguration(
       authenticator: "key",
       program: .command([
-        "/usr/bin/env", "PCSCLITE_CSOCK_NAME=\(reader.socket)", try BuiltProgram.path("reader-key-probe"), "--cards",
+        "/usr/bin/env", "PCSCLITE_CSOCK_NAME=\(reader.socket)", try BuiltProgram.path("reader-key-probe"), source,
       ]))
     configuration.timeLimit = limit
     return PluginDriver(configuration)
@@ -45,10 +46,10 @@ import Testing
 
   /// One use: at each hint the test acts.
   private func use(
-    _ step: DriverCall.Step, _ registration: [UInt8] = [], at hint: (DriverEvent) -> Void
+    _ step: DriverCall.Step, _ registration: [UInt8] = [], source: String = "--cards", at hint: (DriverEvent) -> Void
   ) async throws -> [DriverEvent] {
     var all: [DriverEvent] = []
-    for await event in try driver().events(for: call(step, registration)) {
+    for await event in try driver(source: source).events(for: call(step, registration)) {
       all.append(event)
       if !event.isAnswer { hint(event) }
     }
@@ -111,6 +112,26 @@ import Testing
       card.insert(into: reader)
     }
     #expect(try proof(later).proof.publicKey == nil && isRemoved)
+    #expect(key.calls == [1, 2, 2])
+  }
+
+  @Test("Beside keys that are plugged in, one that is on the reader already must be presented again")
+  func anywhere() async throws {
+    let registration = try await registered()
+    let (reader, card) = (reader, card)
+    card.insert(into: reader)
+    usleep(Self.pause)
+    let again = DriverEvent.waiting("plug in the security key, or remove it from the reader and present it again")
+    var hints: [DriverEvent] = []
+    let events = try await use(.authenticate, registration, source: "--any") { hint in
+      hints.append(hint)
+      guard hint == again else { return }
+      card.remove()
+      usleep(Self.pause)
+      card.insert(into: reader)
+    }
+    #expect(hints.first == again)
+    _ = try proof(events)
     #expect(key.calls == [1, 2, 2])
   }
 

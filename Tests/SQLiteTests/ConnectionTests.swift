@@ -1,7 +1,9 @@
+import CSQLite
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
-import SQLite
 import Testing
+
+@testable import SQLite
 
 @Suite("A connection", .timeLimit(.minutes(5))) struct ConnectionTests {
   private let fixture: DatabaseFixture
@@ -87,6 +89,8 @@ import Testing
       try connection.rows(query, Int64(2)) { _ -> Int64 in throw SQLiteError(call: "", code: 1, message: "") }
     }
     #expect(try connection.rows(query, Int64(1)) { try $0.integer(0) } == [1])
+    // A statement that is kept has no value any more.
+    #expect(connection.expandedStatements.contains("SELECT x FROM t WHERE x <= NULL"))
   }
 
   @Test("Counts the rows a statement changed") func countsTheRowsAStatementChanged() throws {
@@ -95,5 +99,21 @@ import Testing
     #expect(try connection.run("INSERT INTO t VALUES (1), (2), (3)") == 3)
     #expect(try connection.run("DELETE FROM t WHERE x > ?", Int64(1)) == 2)
     #expect(try connection.run("DELETE FROM t WHERE x > ?", Int64(1)) == 0)
+  }
+}
+
+extension Connection {
+  /// The statements that are kept, with the values that are bound to them.
+  fileprivate var expandedStatements: [String] {
+    var texts: [String] = []
+    var statement = sqlite3_next_stmt(handle, nil)
+    while let current = statement {
+      if let text = sqlite3_expanded_sql(current) {
+        texts.append(String(cString: text))
+        sqlite3_free(text)
+      }
+      statement = sqlite3_next_stmt(handle, current)
+    }
+    return texts
   }
 }

@@ -5,18 +5,36 @@
 
 static bool is_present(const SCARD_READERSTATE *state) { return (state->dwEventState & SCARD_STATE_PRESENT) != 0; }
 
-/// Whether a card was inserted since the state before: it was not there, or it was changed meanwhile.
+/// Whether a card was inserted since the state before: the reader was empty, or the card was changed meanwhile. A
+/// reader that was unplugged counts its cards again from the beginning: what is in it then is not new.
 static bool is_new(const SCARD_READERSTATE *state) {
-  DWORD insertions = (state->dwEventState >> 16) - (state->dwCurrentState >> 16);
-  return is_present(state) && (!(state->dwCurrentState & SCARD_STATE_PRESENT) || (insertions & 0xFFFF) >= 2);
+  DWORD changes = ((state->dwEventState >> 16) - (state->dwCurrentState >> 16)) & 0xFFFF;
+  bool is_changed = changes >= 2 && changes < 0x8000;
+  return is_present(state) && ((state->dwCurrentState & SCARD_STATE_EMPTY) || is_changed);
+}
+
+/// The names of the readers, each ended by a zero byte, and one more zero byte.
+static LONG list_names(SCARDCONTEXT context, char *names, DWORD *size) {
+  LONG error = SCardListReaders(context, NULL, names, size);
+  if (error != SCARD_E_NO_READERS_AVAILABLE) return error;
+  names[0] = 0;
+  *size = 1;
+  return SCARD_S_SUCCESS;
+}
+
+/// pcscd before version 2.3 reports a new reader only to a call that waits for it.
+static bool are_other_readers(SCARDCONTEXT context, const struct card_readers *readers) {
+  char names[sizeof readers->names];
+  DWORD size = sizeof names;
+  return list_names(context, names, &size) != SCARD_S_SUCCESS || size != readers->size ||
+         memcmp(names, readers->names, size) != 0;
 }
 
 LONG card_readers_list(SCARDCONTEXT context, struct card_readers *readers) {
-  DWORD size = sizeof readers->names;
   readers->count = 0;
-  LONG error = SCardListReaders(context, NULL, readers->names, &size);
-  if (error == SCARD_E_NO_READERS_AVAILABLE) readers->names[0] = 0;
-  else if (error != SCARD_S_SUCCESS) return error;
+  readers->size = sizeof readers->names;
+  LONG error = list_names(context, readers->names, &readers->size);
+  if (error != SCARD_S_SUCCESS) return error;
   memset(readers->states, 0, sizeof readers->states);
   for (const char *name = readers->names; *name && readers->count < cards_most_readers; name += strlen(name) + 1)
     readers->states[readers->count++].szReader = name;
@@ -38,6 +56,7 @@ LONG card_readers_wait(
     SCARDCONTEXT context, struct card_readers *readers, DWORD milliseconds, const char **inserted, int *present) {
   *inserted = NULL;
   *present = 0;
+  if (are_other_readers(context, readers)) return SCARD_E_UNKNOWN_READER;
   LONG error = SCardGetStatusChange(context, milliseconds, readers->states, readers->count);
   if (error != SCARD_S_SUCCESS) return error;
   for (DWORD index = 0; index + 1 < readers->count; index++) {
@@ -48,7 +67,9 @@ LONG card_readers_wait(
   }
   // Another reader. A card in it must be inserted again.
   const SCARD_READERSTATE *last = &readers->states[readers->count - 1];
-  return last->dwEventState & SCARD_STATE_CHANGED ? SCARD_E_UNKNOWN_READER : SCARD_S_SUCCESS;
+  if (!(last->dwEventState & SCARD_STATE_CHANGED)) return SCARD_S_SUCCESS;
+  *inserted = NULL;
+  return SCARD_E_UNKNOWN_READER;
 }
 
 enum card_opening card_open(SCARDCONTEXT context, const char *reader, struct card *card) {

@@ -186,9 +186,10 @@ static int open_card(fido_dev_t **device, const char **why) {
 }
 
 static const char *wanted_card(void) {
-  return cards.has_context && card_readers_have_card(&cards.readers) ? "remove the security key, then present it again"
-                                                                     : "present the security key";
+  return reader_key_has_card() ? "remove the security key, then present it again" : "present the security key";
 }
+
+bool reader_key_has_card(void) { return cards.has_context && card_readers_have_card(&cards.readers); }
 
 bool reader_key_has_card_reader(void) { return cards.has_context && cards.readers.count > 1; }
 

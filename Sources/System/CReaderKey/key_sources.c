@@ -27,9 +27,13 @@ static int open_any(fido_dev_t **device, const char **why) {
   return open_hidraw(device, why) == FIDO_OK ? FIDO_OK : reader_key_cards.open(device, why);
 }
 
-static const char *wanted(void) {
+static const char *wanted_key(void) { return "plug in the security key"; }
+
+static const char *wanted_anywhere(void) {
+  if (reader_key_has_card()) return "plug in the security key, or remove it from the reader and present it again";
   return reader_key_has_card_reader() ? "plug in the security key, or present it to the reader"
-                                      : "plug in the security key";
+                                      : wanted_key();
 }
 
-const struct reader_key_source reader_key_any = {open_any, wanted};
+const struct reader_key_source reader_key_plugged_in = {open_hidraw, wanted_key};
+const struct reader_key_source reader_key_any = {open_any, wanted_anywhere};

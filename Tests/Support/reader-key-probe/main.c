@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `reader-key` with a simulated security key: its reports go over the Unix socket (SOCK_SEQPACKET) that the
-// argument names. With `--cards`, the keys are only those in card readers.
+// argument names. With `--cards`, the keys are only those in card readers; with `--any`, all of this machine.
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +59,7 @@ static const char *wanted(void) { return "plug in the security key"; }
 int main(int count, char *arguments[]) {
   if (count != 2) return 64;
   if (strcmp(arguments[1], "--cards") == 0) return reader_key_run(&reader_key_cards);
+  if (strcmp(arguments[1], "--any") == 0) return reader_key_run(&reader_key_any);
   path = arguments[1];
   const struct reader_key_source source = {open_simulated, wanted};
   return reader_key_run(&source);

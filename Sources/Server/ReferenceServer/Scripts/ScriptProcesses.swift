@@ -92,12 +92,13 @@ final class ScriptProcesses: ScriptRunner {
     guard access(file, X_OK) == 0 else { return ScriptResult(status: ScriptResult.notExecutable) }
     // setpriv would fail like a script that gives no result, and the attempt would count.
     guard isRoot || authenticator.user == nil else { return ScriptResult(status: ScriptResult.executionFailed) }
-    let process = ScriptProcess(
-      command: Self.command(file, user: authenticator.user), folder: folder,
-      timeLimit: .seconds(authenticator.timeLimitSeconds), outputLimit: ScriptResult.largestOutput)
     let input = JSON.encode(call)
     return await withCheckedContinuation { continuation in
       DispatchQueue.global().async {
+        // The user's group may come from a directory service, which can be slow.
+        let process = ScriptProcess(
+          command: Self.command(file, user: authenticator.user), folder: folder,
+          timeLimit: .seconds(authenticator.timeLimitSeconds), outputLimit: ScriptResult.largestOutput)
         switch process.run(input) {
         case .notStarted: continuation.resume(returning: ScriptResult(status: ScriptResult.executionFailed))
         case .failed: continuation.resume(returning: .failed)

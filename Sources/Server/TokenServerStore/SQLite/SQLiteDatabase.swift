@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Foundation
 import GRDB
 
 /// One SQLite file: many readers, one writer. A committed change survives a power loss (`synchronous=FULL`); commands
@@ -10,8 +11,8 @@ struct SQLiteDatabase: SQLDatabase {
   init(path: String) throws {
     var configuration = Configuration()
     configuration.busyMode = .timeout(5)
-    // More than threads usually read at once: a reader waits for a connection without giving up its thread.
-    configuration.maximumReaderCount = 8
+    // One for each thread that may read at once, in event loops and tasks: nobody waits for a connection.
+    configuration.maximumReaderCount = max(8, 2 * ProcessInfo.processInfo.processorCount)
     pool = try DatabasePool(path: path, configuration: configuration)
     // GRDB leaves a WAL database at NORMAL, which may lose the last commits at a power loss.
     try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
@@ -23,7 +24,8 @@ struct SQLiteDatabase: SQLDatabase {
     try readInPlace(body)
   }
 
-  /// On the thread of the caller: two changes of threads take longer than a read, and a reader waits for no writer.
+  /// On the thread of the caller: two changes of threads take longer than a read. A reader waits for no
+  /// writer, but for the disk if a page is not in memory.
   private func readInPlace<Value>(_ body: (any SQLTransaction) throws -> Value) throws -> Value {
     do { return try pool.read { try body(SQLiteTransaction($0)) } } catch { throw Self.translated(error) }
   }

@@ -31,6 +31,8 @@ enum { cards_most_readers = 15 };
 /// The readers, and what was in them at the last look.
 struct card_readers {
   char names[4096];
+  /// Of the names, in bytes.
+  DWORD size;
   SCARD_READERSTATE states[cards_most_readers + 1];
   DWORD count;
 };
@@ -43,7 +45,7 @@ bool card_readers_have_card(const struct card_readers *readers);
 
 /// Waits for a change, at most for `milliseconds`. `inserted` is the reader in which a card was inserted since the last
 /// look, or NULL; `present` is the number of cards. Returns SCARD_E_TIMEOUT without a change, and
-/// SCARD_E_UNKNOWN_READER if the readers have changed: list them again.
+/// SCARD_E_UNKNOWN_READER, and no card, if the readers have changed: list them again.
 LONG card_readers_wait(
     SCARDCONTEXT context, struct card_readers *readers, DWORD milliseconds, const char **inserted, int *present);
 

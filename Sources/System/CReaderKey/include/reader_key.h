@@ -12,7 +12,10 @@ struct reader_key_source {
   const char *(*wanted)(void);
 };
 
-/// Keys at this machine's hidraw nodes and card readers.
+/// Keys at this machine's hidraw nodes.
+extern const struct reader_key_source reader_key_plugged_in;
+
+/// Keys at hidraw nodes and card readers.
 extern const struct reader_key_source reader_key_any;
 
 /// Keys at readers of pcscd (NFC). One counts only if it was inserted, or laid on the reader, after the first
@@ -24,6 +27,9 @@ bool reader_key_is_card(const fido_dev_t *device);
 
 /// Whether the key that was opened last in a card reader was removed during a call.
 bool reader_key_card_is_removed(void);
+
+/// Whether there is a card in a reader, at the last look.
+bool reader_key_has_card(void);
 
 /// Whether there is a card reader, at the last look.
 bool reader_key_has_card_reader(void);

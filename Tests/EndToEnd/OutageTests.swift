@@ -107,6 +107,9 @@ extension EndToEnd {
       try await withScene(behind: proxy) { fixture in
         let transaction = try await fixture.ask(callback: sink.address)
         try await fixture.token.log.line(with: "opened request \(transaction)")
+        // A call that has no response keeps its connection, and through this proxy no other one can be opened.
+        try await fixture.server.log.line(with: "request \(transaction) has arrived")
+        try await Task.sleep(for: .milliseconds(300))
         proxy.swallowAnswers()
         try await fixture.token.answer(transaction, with: .hold)
         // The server has decided and responded, but the token has not received the response.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import BuiltPrograms
 import Foundation
 import ProgramHarness
 import TestSecurityKey
@@ -13,10 +12,6 @@ extension EndToEnd.Plugins {
     let path = "/tmp/security-key-\(UUID().uuidString.prefix(8))"
     let key = try TestSecurityKey(at: path)
     defer { key.stop() }
-    let plugin = """
-      authenticator = "key"
-      command = ["\(try BuiltProgram.path("reader-key-probe"))", "\(path)"]
-      """
     /// Waits until the key has been asked again, and kills the program that asked.
     func kill(after calls: Int) async throws {
       _ = try await eventually("the key is asked") { key.calls.count > calls ? true : nil }
@@ -24,7 +19,7 @@ extension EndToEnd.Plugins {
       #expect(killed.count == 1)
       for process in killed { Glibc.kill(process, SIGKILL) }
     }
-    try await withPlugin(plugin, Self.types("key", verifiedBy: "signature = \"security_key\"")) { fixture in
+    try await withKey(at: path, verifiedBy: "signature = \"security_key\"") { fixture in
       let token = fixture.token
       try await register("key", token)
       key.set(.untouched)

@@ -46,6 +46,17 @@ extension EndToEnd {
         }, body)
     }
 
+    /// With the reader of a simulated security key.
+    func withKey(
+      at path: String, verifiedBy verifier: String, _ body: @escaping (EndToEndFixture) async throws -> Void
+    ) async throws {
+      let plugin = """
+        authenticator = "key"
+        command = ["\(try BuiltProgram.path("reader-key-probe"))", "\(path)"]
+        """
+      try await withPlugin(plugin, Self.types("key", verifiedBy: verifier), body)
+    }
+
     private func withSimulated(_ body: @escaping (EndToEndFixture) async throws -> Void) async throws {
       try await withPINScene(
         settings: "max_pin_attempts = 3\ncustom_authenticators = true",
@@ -113,12 +124,7 @@ extension EndToEnd {
       let path = "/tmp/security-key-\(UUID().uuidString.prefix(8))"
       let key = try TestSecurityKey(at: path)
       defer { key.stop() }
-      let plugin = """
-        authenticator = "key"
-        command = ["\(try BuiltProgram.path("reader-key-probe"))", "\(path)"]
-        """
-      let types = Self.types("key", verifiedBy: verifier)
-      try await withPlugin(plugin, types) { fixture in
+      try await withKey(at: path, verifiedBy: verifier) { fixture in
         let token = fixture.token
         try await register("key", token)
         let transaction = try await fixture.askForPIN(type: "transfer")

@@ -106,7 +106,8 @@ class TwoProcesses:
         self.forbidden_call(NETWORK, DEVICE, "connect")
         self.forbidden_call(DEVICE, NETWORK, "accept accept4")
 
-    def keypad_is_replugged(self):
+    def half_typed_payment(self):
+        """A payment of which two digits of the PIN are typed."""
         device = self.server.devices()[0]["id"]
         since = time.monotonic()
         request = self.server.ask("payment", device)
@@ -114,6 +115,10 @@ class TwoProcesses:
         time.sleep(1)
         for digit in PIN[:2]:
             self.machine.qmp.key(f"kp_{digit}")
+        return request
+
+    def keypad_is_replugged(self):
+        request = self.half_typed_payment()
         self.machine.unplug()
         time.sleep(5 * slowness())
         if self.server.is_authenticated(request):
@@ -133,13 +138,8 @@ class TwoProcesses:
     def restart_waits_for_answer(self):
         """A restart as by an update of a package."""
         self.is_idle()
-        process, device = self.main_process(DEVICE), self.server.devices()[0]["id"]
-        since = time.monotonic()
-        request = self.server.ask("payment", device)
-        self.machine.lines.shows("amber", since, 90)
-        time.sleep(1)
-        for digit in PIN[:2]:
-            self.machine.qmp.key(f"kp_{digit}")
+        process = self.main_process(DEVICE)
+        request = self.half_typed_payment()
         self.shell.run(f"systemctl --no-block restart {DEVICE}")
         self.machine.type(PIN[2:])
         wait(60, "the portal should read that the payment is approved", lambda: self.server.is_authenticated(request))

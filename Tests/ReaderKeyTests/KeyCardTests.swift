@@ -56,26 +56,10 @@ import Testing
     return all
   }
 
-  private struct Proof: Decodable {
-    let publicKey: Data?
-    let authenticatorData: Data
-    let signature: Data
-
-    enum CodingKeys: String, CodingKey {
-      case signature
-      case publicKey = "public_key"
-      case authenticatorData = "authenticator_data"
-    }
-  }
-
-  private struct NoDataError: Error {
-    let events: [DriverEvent]
-  }
-
   /// - Returns: the data of the answer, whose signature is right.
-  private func proof(_ events: [DriverEvent]) throws -> (proof: Proof, registration: [UInt8]) {
+  private func proof(_ events: [DriverEvent]) throws -> (proof: KeyProof, registration: [UInt8]) {
     guard case .data(let data) = events.last else { throw NoDataError(events: events) }
-    let proof = try data.bytes.withExposedSecret { try JSONDecoder().decode(Proof.self, from: Data($0)) }
+    let proof = try data.keyProof()
     let signed = Array(proof.authenticatorData) + challenge
     #expect(key.key.publicKey.isValidDERSignature(Array(proof.signature), for: signed))
     return (proof, data.registration)

@@ -36,22 +36,6 @@ import Testing
       registration: registration)
   }
 
-  private struct Proof: Decodable {
-    let publicKey: Data?
-    let authenticatorData: Data
-    let signature: Data
-
-    enum CodingKeys: String, CodingKey {
-      case signature
-      case publicKey = "public_key"
-      case authenticatorData = "authenticator_data"
-    }
-  }
-
-  private func proof(_ data: AuthenticatorData) throws -> Proof {
-    try data.bytes.withExposedSecret { try JSONDecoder().decode(Proof.self, from: Data($0)) }
-  }
-
   private func registered() async throws -> AuthenticatorData {
     let events = await driver.all(of: call(.register))
     #expect(events.dropLast() == [.waiting("touch the security key"), .waiting("touch the security key")])
@@ -59,16 +43,12 @@ import Testing
     return data
   }
 
-  private struct NoDataError: Error {
-    let events: [DriverEvent]
-  }
-
   @Test("It registers with two touches, and signs the challenge of the next use with the same key") func registration()
     async throws
   {
     key.set(.touched(after: .milliseconds(150)))
     let data = try await registered()
-    let proof = try proof(data)
+    let proof = try data.keyProof()
     let point = [4] + key.key.publicKey.x + key.key.publicKey.y
     #expect(proof.publicKey.map(Array.init) == point)
     #expect(key.key.publicKey.isValidDERSignature(Array(proof.signature), for: proof.authenticatorData + challenge))
@@ -77,7 +57,7 @@ import Testing
 
     let events = await driver.all(of: call(.authenticate, data.registration))
     guard case .data(let answer) = events.last else { throw NoDataError(events: events) }
-    let second = try self.proof(answer)
+    let second = try answer.keyProof()
     #expect(second.publicKey == nil && second.authenticatorData != proof.authenticatorData)
     #expect(key.key.publicKey.isValidDERSignature(Array(second.signature), for: second.authenticatorData + challenge))
     #expect(key.calls == [1, 2, 2])

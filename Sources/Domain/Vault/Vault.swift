@@ -82,7 +82,7 @@ package final class Vault: Sendable {
       let connection = try mappingStateStoreErrors {
         let connection = try Connection(path: path, readOnly: true)
         try Schema.refuseNewerFormat(connection)
-        try connection.requireFormat(Schema.steps(keys).count)
+        try connection.requireFormat(Schema.newestFormat)
         try Schema.checkCanary(connection, keys)
         return connection
       }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import MobileAuth
+import Secrets
+
+@testable import AuthenticatorPlugins
+
+/// What `reader-key` gives the server's verifier.
+struct KeyProof: Decodable {
+  /// In a registration only.
+  let publicKey: Data?
+  let authenticatorData: Data
+  let signature: Data
+
+  enum CodingKeys: String, CodingKey {
+    case signature
+    case publicKey = "public_key"
+    case authenticatorData = "authenticator_data"
+  }
+}
+
+extension AuthenticatorData {
+  func keyProof() throws -> KeyProof {
+    try bytes.withExposedSecret { try JSONDecoder().decode(KeyProof.self, from: Data($0)) }
+  }
+}
+
+/// A use ended without data.
+struct NoDataError: Error {
+  let events: [DriverEvent]
+}

@@ -19,7 +19,7 @@ struct ProbeRun {
   init(_ mode: String) throws {
     guard access(Self.program, X_OK) == 0 else {
       throw ProbeError(
-        why: "\(Self.program) is missing: swift build -c release --static-swift-stdlib --product constant-time-probe")
+        why: "\(Self.program) is missing: scripts/test constant-time builds it")
     }
     var name = Array("/tmp/constant-time-XXXXXX".utf8CString)
     let descriptor = mkstemp(&name)

@@ -135,20 +135,28 @@ class TwoProcesses:
         return "/dev/bus/usb" in self.shell.run(
             f"readlink /proc/$(systemctl show --value -p MainPID {DEVICE})/fd/* || true")
 
-    def restart_waits_for_answer(self):
-        """A restart as by an update of a package."""
+    def upgrade_waits_for_answer(self):
+        """The end of an upgrade by dpkg: the maintainer script of the package restarts both processes."""
         self.is_idle()
-        process = self.main_process(DEVICE)
+        processes = [self.main_process(unit) for unit in (DEVICE, NETWORK)]
         request = self.half_typed_payment()
-        self.shell.run(f"systemctl --no-block restart {DEVICE}")
+        version = self.shell.run("dpkg-query --show --showformat='${Version}' approval-token").strip()
+        self.shell.run(
+            "systemd-run --quiet --unit=upgrade --property=RemainAfterExit=yes --setenv=DEBIAN_FRONTEND=noninteractive "
+            "--setenv=DPKG_MAINTSCRIPT_PACKAGE=approval-token --setenv=DPKG_MAINTSCRIPT_NAME=postinst "
+            f"/var/lib/dpkg/info/approval-token.postinst configure {version}")
         self.machine.type(PIN[2:])
         wait(60, "the portal should read that the payment is approved", lambda: self.server.is_authenticated(request))
-        wait(120, "the service should be restarted", lambda: self.main_process(DEVICE) not in (process, "0"))
-        journal = self.shell.run(f"journalctl --quiet --output cat _PID={process}")
+        wait(180, "the maintainer script should end",
+             lambda: self.shell.run("systemctl show --value -p SubState upgrade.service").strip() == "exited")
+        for unit, process in zip((DEVICE, NETWORK), processes):
+            wait(60, f"{unit} should be restarted", lambda: self.main_process(unit) not in (process, "0"))
+        journal = self.shell.run(f"journalctl --quiet --output cat _PID={processes[0]}")
         if "the service stops when the answer" not in journal or self.server.answers(request) != 1:
             raise Timeout(f"{self.server.answers(request)} answers; the journal of the former process: {journal[-500:]}")
         self.scene.login()
-        self.scene.step("a restart after two digits of the PIN waits for the others and the answer; then a login is approved")
+        self.scene.step("an upgrade after two digits of the PIN waits for the others and the answer, and restarts both processes;"
+                        " then a login is approved")
 
     # Kills
 
@@ -238,7 +246,7 @@ def main():
         processes.processes_are_separate()
         processes.journal_has_fields()
         processes.keypad_is_replugged()
-        processes.restart_waits_for_answer()
+        processes.upgrade_waits_for_answer()
         processes.led_says_so()
         processes.forbidden_calls()
         processes.kills()

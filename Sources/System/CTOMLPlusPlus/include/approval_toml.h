@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A C interface of toml++, which is a C++ library of headers only. No exception leaves it.
+// A C interface of toml++, which is a C++ library of headers only. It reports errors as values. If no memory is
+// left, the process ends, as in Swift.
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

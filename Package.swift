@@ -423,7 +423,8 @@ let package = Package(
     .testTarget(
       name: "BenchKernel",
       dependencies: [
-        "Boards", "BuiltPrograms", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad", "bench-probe",
+        "Boards", "BuiltPrograms", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "TestBadge", "TestSecurityKey",
+        "USBKeypad", "bench-probe", "reader-badge", "reader-key",
       ],
       exclude: ["Kernel"], swiftSettings: strictness),
     .executableTarget(

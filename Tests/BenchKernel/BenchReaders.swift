@@ -53,8 +53,8 @@ final class KeyOnTheBus: Sendable {
   }
 }
 
-/// What can approve requests beside the panel: a security key on the USB bus, a badge in the virtual reader of a private
-/// pcscd, and libfprint's virtual fingerprint reader, which compares names.
+/// What can approve requests beside the panel: a security key on the USB bus, a badge in the virtual reader of a
+/// private pcscd, and libfprint's virtual fingerprint reader, which compares names.
 final class BenchReaders {
   private static let folder = "/run/readers"
 

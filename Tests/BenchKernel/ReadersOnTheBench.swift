@@ -3,8 +3,8 @@ import Glibc
 import TestSecurityKey
 import Testing
 
-/// Readers, keypad and GPIO panel together: both processes of the token, with a security key at a hidraw node, a badge in
-/// pcscd's reader, and a fingerprint reader, whose programs are those of the packages.
+/// Readers, keypad and GPIO panel together: both processes of the token, with a security key at a hidraw node, a badge
+/// in pcscd's reader, and a fingerprint reader, whose programs are those of the packages.
 @Suite("The readers on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(15)))
 struct ReadersOnTheBench {
   private static let wanted = "number or other data wanted"

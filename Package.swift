@@ -181,7 +181,7 @@ let tokenServerTargets: [Target] = [
     "EndToEnd",
     of: [
       "ApprovalTestKit", "BuiltPrograms", "ControlProtocol", "HTTP", "JSONSchema", "JSONValues", "ProgramHarness",
-      "RelayProtocol", "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "reader-key-probe",
+      "RelayProtocol", "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "reader-badge", "reader-key-probe",
     ], resources: [.copy("Fixtures")]),
 ]
 

@@ -7,27 +7,24 @@ import TestSecurityKey
 
 /// A security key on the USB bus, in the second socket: a gadget whose reports are those of a `TestSecurityKey`. The
 /// kernel's driver makes a hidraw node of it, which `reader-key` finds as on a board.
-final class KeyOnTheBus: Sendable {
+final class KeyOnTheBus {
   private let gadget: Int32
   private let connection: Int32
   private let isUnplugged = Atomic(false)
-  private let thread = Mutex<Thread?>(nil)
+  private var thread: Thread?
 
   init(_ key: TestSecurityKey) throws {
     try Plug.panel("plug security-key 1")
     gadget = open("/dev/hidg1", O_RDWR | O_CLOEXEC | O_NONBLOCK)
     connection = try connected(to: key.path, Int32(SOCK_SEQPACKET.rawValue))
     guard gadget >= 0 else { throw BenchError(what: "no security key on the bus: errno \(errno)") }
-    let forwarding = Thread { [self] in forward() }
-    thread.withLock { $0 = forwarding }
+    thread = Thread { [self] in forward() }
   }
 
   func unplug() throws {
     isUnplugged.store(true, ordering: .relaxed)
-    thread.withLock {
-      $0?.join()
-      $0 = nil
-    }
+    thread?.join()
+    thread = nil
     close(gadget)
     close(connection)
     try Plug.panel("unplug 1")
@@ -167,7 +164,7 @@ final class BenchReaders {
   }
 
   func scan(_ finger: String, at sensor: String) async throws {
-    _ = try await eventually("the reader takes \(finger)") {
+    _ = try await eventually("the reader takes \(finger)") { () -> Bool? in
       guard let descriptor = try? connected(to: sensor, Int32(SOCK_STREAM.rawValue)) else { return nil }
       defer { close(descriptor) }
       let command = Array("SCAN \(finger)".utf8)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What the user of a `Site` can register besides the PIN: settings of both programs.
-struct SiteAuthenticators {
+struct SiteAuthenticators: Sendable {
   /// A line of the server's `[application]`.
   let switches: String
   /// Tables of the server's configuration, below the folder of the site.
-  let tables: (_ folder: String) -> String
+  let tables: @Sendable (_ folder: String) -> String
   /// Files by their names in the folder of the site. Scripts are executable.
-  let files: (_ folder: String) -> [(String, String)]
+  let files: @Sendable (_ folder: String) -> [(String, String)]
 
   /// A plug-in that answers at once, and scripts that accept everything. Requests of the type `transfer` require it, or
   /// the PIN.

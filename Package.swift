@@ -181,7 +181,7 @@ let tokenServerTargets: [Target] = [
     "EndToEnd",
     of: [
       "ApprovalTestKit", "BuiltPrograms", "ControlProtocol", "HTTP", "JSONSchema", "JSONValues", "ProgramHarness",
-      "RelayProtocol", "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "reader-key-probe",
+      "RelayProtocol", "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "reader-badge", "reader-key-probe",
     ], resources: [.copy("Fixtures")]),
 ]
 
@@ -423,7 +423,8 @@ let package = Package(
     .testTarget(
       name: "BenchKernel",
       dependencies: [
-        "Boards", "BuiltPrograms", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "USBKeypad", "bench-probe",
+        "Boards", "BuiltPrograms", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "TestBadge", "TestSecurityKey",
+        "USBKeypad", "bench-probe", "reader-badge", "reader-key",
       ],
       exclude: ["Kernel"], swiftSettings: strictness),
     .executableTarget(

@@ -119,7 +119,7 @@ struct ServiceOnTheBench {
 
   private func badgeBesideTheKeypad(at site: Site) async throws {
     // A plug-in, the button and the keypad answer the same requests: the plug-in after a hold, the PIN instead of it.
-    try await site.registerBadge()
+    try await site.register("badge", isLoggedIn: false)
     let sixth = try await site.ask("transfer")
     try await site.act(until: "decided request \(sixth)") { try await site.hold() }
     #expect(try await site.isAuthenticated(sixth))

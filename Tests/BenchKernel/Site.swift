@@ -17,7 +17,8 @@ final class Site {
 
   /// - Parameter isSplit: whether the service is two processes, of which the one with the keypad is in a network
   ///   namespace of its own, as in a unit with `PrivateNetwork=yes`.
-  init(isSplit: Bool) async throws {
+  /// - Parameter authenticators: what the user can register besides the PIN.
+  init(isSplit: Bool, _ authenticators: SiteAuthenticators = .instantBadge) async throws {
     bench = try Bench()
     try Self.run("panel plug")
     try Self.run("rm -rf \(Self.folder) && mkdir -p \(Self.folder)")
@@ -26,7 +27,7 @@ final class Site {
     try Self.run("\(server) init \(directory)")
     // Longer than the tests take on a busy machine.
     try Self.run("sed -i 's/^request_expires_in = .*/request_expires_in = 600/' \(Self.folder)/server/config.toml")
-    try Self.addBadge()
+    try Self.add(authenticators)
     try Self.begin("\(server) serve --directory \(Self.folder)/server --port 0", log: "\(Self.folder)/server.log")
     serverPort = try await eventually("the token server's port") {
       let line = try contents("\(Self.folder)/server.log").split(separator: "\n").first { $0.contains("listening on") }
@@ -61,44 +62,39 @@ final class Site {
     device = try field("id", of: try portal("GET", "/users/alice/devices"))
   }
 
-  /// Adds a custom authenticator: a plug-in that answers at once, and scripts that accept everything. Requests of the
-  /// type `transfer` require it, or the PIN.
-  private static func addBadge() throws {
-    let files = [
-      ("token.toml", "[authenticators]"),
-      (
-        "authenticators.d/badge.toml",
-        "authenticator = \"badge\"\ncommand = [\"/bin/sh\", \"\(folder)/plug-in\"]\nhold = true"
-      ),
-      ("plug-in", "read -r question\necho '{\"data\":\"AQ==\"}'"),
-      ("scripts/register", "#!/bin/sh\ncat >/dev/null\necho '{\"status\":2000,\"data\":\"\"}'"),
-    ]
-    try run("mkdir \(folder)/authenticators.d \(folder)/scripts")
-    for (name, text) in files { try run("cat >\(folder)/\(name) <<'END'\n\(text)\nEND") }
-    try run("chmod +x \(folder)/scripts/register && cp \(folder)/scripts/register \(folder)/scripts/authenticate")
-    try run("sed -i 's/^pin = true$/&\\ncustom_authenticators = true/' \(folder)/server/config.toml")
-    let tables = """
-      [[authenticator]]
-      id = "badge"
-      name = "Badge"
-      kind = "custom"
-      scripts = "\(folder)/scripts"
-      [[type]]
-      name = "transfer"
-      method = "push_with_custom_authenticator"
-      request_expires_in = 600
-      """
-    try run("cat >>\(folder)/server/config.toml <<'END'\n\(tables)\nEND")
+  private static func add(_ authenticators: SiteAuthenticators) throws {
+    for (name, text) in [("token.toml", "[authenticators]")] + authenticators.files(folder) {
+      try run("mkdir -p $(dirname \(folder)/\(name))\ncat >\(folder)/\(name) <<'END'\n\(text)\nEND")
+      if text.hasPrefix("#!") { try run("chmod +x \(folder)/\(name)") }
+    }
+    try run("sed -i 's/^pin = true$/&\\n\(authenticators.switches)/' \(folder)/server/config.toml")
+    try run("cat >>\(folder)/server/config.toml <<'END'\n\(authenticators.tables(folder))\nEND")
   }
 
-  /// Registers the badge, as the user who types the PIN and holds the button.
-  func registerBadge() async throws {
+  /// Registers an authenticator, as the user who holds the button, and who types the PIN first if no user is logged in.
+  /// - Parameter answer: what the user does after that.
+  func register(_ authenticator: String, isLoggedIn: Bool, answer: () async throws -> Void = {}) async throws {
     let token = try BuiltProgram.path("approval-token")
     try Self.begin(
-      "\(token) authenticator register alice badge --state \(Self.state)", log: "\(Self.folder)/registration")
-    try await type(Self.pin, when: "PIN wanted")
-    try await shows("confirmation wanted")
-    try await act(until: "authenticator-registered account alice") { try await hold() }
+      "\(token) authenticator register alice \(authenticator) --state \(Self.state)",
+      log: "\(Self.folder)/registration")
+    if !isLoggedIn { try await type(Self.pin, when: "PIN wanted") }
+    for _ in 1...5 {
+      try await shows("confirmation wanted")
+      try await Task.sleep(for: .milliseconds(800))
+      try await hold()
+      let isHeld = try? await eventually("an end of the prompt", within: .seconds(10)) {
+        try status().contains(" confirmation wanted\n") ? nil : true
+      }
+      if isHeld != nil { break }
+    }
+    try await answer()
+    try await log("authenticator-registered account alice: \(authenticator)")
+  }
+
+  /// Waits until the command of the registration has said it.
+  func registrationSays(_ part: String) async throws {
+    _ = try await eventually(part) { try contents("\(Self.folder)/registration").contains(part) ? true : nil }
   }
 
   deinit { _ = system("kill -KILL $(cat \(Self.folder)/*.process) 2>/dev/null; panel unplug 2>/dev/null") }

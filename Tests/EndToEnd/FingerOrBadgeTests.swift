@@ -5,14 +5,9 @@ import Testing
 extension EndToEnd {
   /// One request that several authenticators can approve, with simulated readers.
   @Suite struct FingerOrBadge {
-    private static let types = """
-      [[authenticator]]
-      id = "badge"
-      name = "Badge"
-      kind = "custom"
-      signature = "badge"
-
-      """ + Fingerprints.types + "alternatives = [\"badge\"]\n"
+    private static let types =
+      Plugins.authenticator("badge", verifiedBy: "signature = \"badge\"") + Fingerprints.types
+      + "alternatives = [\"badge\"]\n"
 
     @Test("One request takes a finger, a badge after a hold, the PIN, or a denial: whichever comes first")
     func whicheverComesFirst() async throws {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import BuiltPrograms
-import Foundation
 import ProgramHarness
 import Testing
 
@@ -192,77 +190,6 @@ extension EndToEnd {
         try await token.type("80261")
         try await registration.outcome().succeeded()
         #expect(try await registered(token) == ["pin pin", "finger biometric"])
-      }
-    }
-  }
-
-  /// The token with `reader-finger` and libfprint's virtual reader, which compares names. In the job `readers`.
-  @Suite(.enabled(if: (try? BuiltProgram.path("reader-finger")) != nil)) struct FingerprintReader {
-    @Test("A finger on a reader approves, another one does not, and the third leaves the PIN") func readerFromEndToEnd()
-      async throws
-    {
-      let folder = try TemporaryDirectory()
-      defer { folder.remove() }
-      let sensors = folder.file("sensors")
-      try FileManager.default.createDirectory(atPath: sensors, withIntermediateDirectories: true)
-      // Each use of the reader has a virtual device of its own.
-      let program = try BuiltProgram.path("reader-finger")
-      let plugin = """
-        authenticator = "finger"
-        kind = "biometric"
-        command = ["/bin/sh", "-c", "FP_VIRTUAL_DEVICE=\(sensors)/$$ exec \(program) --virtual-readers"]
-        """
-      try await withPINScene(
-        settings: Fingerprints.settings, types: Fingerprints.types,
-        configuration: { server in
-          let folder = URL(filePath: server.directory).deletingLastPathComponent().appending(path: "authenticators.d")
-          try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-          try? plugin.write(to: folder.appending(path: "finger.toml"), atomically: true, encoding: .utf8)
-          return "[authenticators]\n"
-        }
-      ) { fixture in
-        let token = fixture.token
-        var used: Set<String> = []
-        try await token.registerFinger { registration in
-          let sensor = try await newSensor(in: sensors, &used)
-          for number in 1...7 {
-            try await registration.errors.line(with: "scan \(number) of 7")
-            try await scan("index", at: sensor)
-          }
-        }
-        for (fingers, method) in [
-          (["index"], "push_with_fingerprint"), (["thumb", "index"], "push_with_fingerprint"),
-          (["thumb", "thumb", "thumb"], "push_with_pin"),
-        ] {
-          let transaction = try await fixture.askForPIN(type: "transfer")
-          for finger in fingers { try await scan(finger, at: newSensor(in: sensors, &used)) }
-          if method == "push_with_pin" { try await token.type("13589") }
-          #expect(try await fixture.settled(transaction).hasPrefix("approved, receipt "))
-          #expect(try await fixture.portal.finalResult(of: transaction).authenticationMethod == method)
-        }
-        #expect(try await fixture.server.pinFailures() == 0)
-      }
-    }
-
-    /// The virtual device of the next use.
-    private func newSensor(in folder: String, _ used: inout Set<String>) async throws -> String {
-      let known = used
-      let sensor = try await eventually("the reader is open") {
-        try FileManager.default.contentsOfDirectory(atPath: folder).first { !known.contains($0) }
-      }
-      used.insert(sensor)
-      return "\(folder)/\(sensor)"
-    }
-
-    private func scan(_ finger: String, at sensor: String) async throws {
-      let script = """
-        import socket, sys
-        reader = socket.socket(socket.AF_UNIX)
-        reader.connect(sys.argv[1])
-        reader.sendall(b"SCAN " + sys.argv[2].encode())
-        """
-      _ = try await eventually("the reader takes \(finger)") {
-        try await run("python3", ["-c", script, sensor, finger]).exit == .code(0) ? true : nil
       }
     }
   }

@@ -17,17 +17,24 @@ extension EndToEnd {
     }
 
     static func types(_ id: String, verifiedBy verifier: String) -> String {
+      authenticator(id, verifiedBy: verifier) + """
+        [[type]]
+        name = "transfer"
+        method = "push_with_custom_authenticator"
+        authenticator = "\(id)"
+        request_expires_in = 600
+
+        """
+    }
+
+    /// A custom authenticator of the server.
+    static func authenticator(_ id: String, verifiedBy verifier: String) -> String {
       """
       [[authenticator]]
       id = "\(id)"
       name = "\(id)"
       kind = "custom"
       \(verifier)
-      [[type]]
-      name = "transfer"
-      method = "push_with_custom_authenticator"
-      authenticator = "\(id)"
-      request_expires_in = 600
 
       """
     }

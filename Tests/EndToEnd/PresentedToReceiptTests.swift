@@ -9,19 +9,10 @@ extension EndToEnd {
     private static let rounds = 15
     private static let isWanted = ProcessInfo.processInfo.environment["MEASURE_AUTHENTICATORS"] != nil
 
-    private static let types = """
-      [[authenticator]]
-      id = "badge"
-      name = "Badge"
-      kind = "custom"
-      signature = "badge"
-      [[authenticator]]
-      id = "key"
-      name = "Key"
-      kind = "custom"
-      signature = "security_key"
-
-      """ + Fingerprints.types + "alternatives = [\"badge\", \"key\"]\n"
+    private static let types =
+      Plugins.authenticator("badge", verifiedBy: "signature = \"badge\"")
+      + Plugins.authenticator("key", verifiedBy: "signature = \"security_key\"") + Fingerprints.types
+      + "alternatives = [\"badge\", \"key\"]\n"
 
     private static let readers = """
       [authenticators]

@@ -79,6 +79,28 @@ extension EndToEnd {
       }
     }
 
+    @Test("The PIN of a re-enrollment makes the finger usable after power-on") func fingerAfterPowerOn() async throws {
+      try await withPINScene(
+        settings: Fingerprints.settings, types: Fingerprints.types,
+        configuration: { _ in "[authenticators]\nsimulated_fingerprint = \"finger\"\n" }
+      ) { fixture in
+        let token = fixture.token
+        try await token.registerFinger { _ in try await token.present("index") }
+        try await token.kill9()
+        try await token.startConnected()
+        try await token.command("disenroll", "alice").succeeded()
+        let again = try token.begin("reenroll", "alice")
+        // What a wrong PIN decrypts is no token.
+        try await token.type(EndToEndFixture.wrongPIN, until: TestToken.pinWrong)
+        try await token.type("13589")
+        try await again.outcome().succeeded()
+        let transaction = try await fixture.askForPIN(type: "transfer")
+        try await token.present("index")
+        #expect(try await fixture.settled(transaction).hasPrefix("approved, receipt "))
+        #expect(try await fixture.portal.finalResult(of: transaction).authenticationMethod == "push_with_fingerprint")
+      }
+    }
+
     @Test("The last wrong PIN of a re-enrollment removes the account") func wrongPINs() async throws {
       try await withPINScene(settings: "max_pin_attempts = 2") { fixture in
         let token = fixture.token

@@ -8,6 +8,7 @@ struct PushServerFixture: Sendable {
   let folder: TemporaryDirectory
   let server: PushServer
   let token: TestToken
+  private let configuration: @Sendable (_ settings: String) -> String
 
   /// A login whose request is shown.
   struct Login: Sendable {
@@ -24,7 +25,7 @@ struct PushServerFixture: Sendable {
 
   /// - Parameters:
   ///   - launcher: a command that runs the token's program.
-  ///   - settings: additional lines of the table `[push]`.
+  ///   - settings: additional lines of the table `[push]`, and further tables.
   ///   - pace: the intervals of the polls.
   ///   - authorities: certificate authorities in addition to the authority of `server`.
   init(
@@ -34,18 +35,24 @@ struct PushServerFixture: Sendable {
     self.server = server
     folder = try TemporaryDirectory()
     let authorities = try ([server] + others).map { try String(contentsOfFile: $0.authority, encoding: .utf8) }
-    let config = """
+    let authority = try folder.write(authorities.joined(), to: "ca.pem")
+    configuration = { settings in
+      """
       [tls]
-      authorities = "\(try folder.write(authorities.joined(), to: "ca.pem"))"
+      authorities = "\(authority)"
       [push]
       \(pace)
       key_bits = 2048
       \(settings)
       """
+    }
     token = TestToken(
       state: folder.file("token"), board: try folder.write(QuickBoard.withKeypad, to: "board.toml"), launcher: launcher,
-      config: try folder.write(config, to: "config.toml"))
+      config: try folder.write(configuration(settings), to: "config.toml"))
   }
+
+  /// Replaces the additional lines of the configuration. The token reads it when it starts.
+  func configure(settings: String) throws { _ = try folder.write(configuration(settings), to: "config.toml") }
 
   /// Stops the token and verifies its audit chain.
   func end() async throws {

@@ -42,6 +42,55 @@ import Testing
     #expect(reply["authenticator"] == nil)
   }
 
+  private static let resource = "https://shop.example/orders"
+
+  /// A proof of the device's key, or another one, for a call to a resource server.
+  private func proof(
+    _ token: String, method: String = "PUT", url: String = resource, nonce: String?, key: P256PrivateKey? = nil
+  ) throws -> String {
+    try DPoPProof.make(
+      method: method, url: url, nonce: nonce, accessToken: token, issuedAt: 0, key: key ?? device.key)
+  }
+
+  private func introspect(_ token: String, _ proof: String, url: String = resource + "?x=1") throws -> Curl.Reply {
+    try introspect("token=\(token)", "htm=PUT", "htu=\(url)", "dpop=\(proof)")
+  }
+
+  @Test("The server verifies the proof of a call, which counts once") func proofVerified() throws {
+    let token = try device.logInWithPIN().expect(200).decoded(AccessTokenResponse.self).accessToken
+    let stale = try introspect(token, proof(token, nonce: nil)).expect(200).json
+    #expect(stale["active"] as? Bool == false && stale["error"] as? String == "use_dpop_nonce")
+    let nonce = try #require(stale["dpop_nonce"] as? String)
+    let right = try proof(token, nonce: nonce)
+    let reply = try introspect(token, right).expect(200).json
+    #expect(reply["active"] as? Bool == true && reply["proof_verified"] as? Bool == true)
+    #expect(reply["sub"] as? String == "alice" && reply["error"] == nil)
+    #expect(try introspect(token, right).expect(200).text == #"{"active":false,"error":"invalid_dpop_proof"}"#)
+    // Without a call, the resource server verifies the proof.
+    #expect(try introspect("token=\(token)").expect(200).json["proof_verified"] == nil)
+  }
+
+  @Test("A call without a proof, or with one that is not its own, is not admitted") func proofRefused() throws {
+    let token = try device.logInWithPIN().expect(200).decoded(AccessTokenResponse.self).accessToken
+    let nonce = try #require(
+      try introspect(token, proof(token, nonce: "x")).json["dpop_nonce"] as? String)
+    let another = try P256PrivateKey()
+    let wrong: [(String, String)] = [
+      ("", "invalid_dpop_proof"), ("a.b.c", "invalid_dpop_proof"),
+      (try proof(token, method: "GET", nonce: nonce), "invalid_dpop_proof"),
+      (try proof(token, url: "https://other.example/orders", nonce: nonce), "invalid_dpop_proof"),
+      (try proof("another", nonce: nonce), "invalid_dpop_proof"),
+      (try proof(token, nonce: nonce, key: another), "invalid_token"),
+    ]
+    for (proof, error) in wrong {
+      #expect(try introspect(token, proof).expect(200).text == #"{"active":false,"error":"\#(error)"}"#)
+    }
+    #expect(
+      try introspect("x", proof("x", nonce: nonce)).expect(200).text == #"{"active":false,"error":"invalid_token"}"#)
+    // Which call it is must be said.
+    #expect(try introspect("token=\(token)", "dpop=\(try proof(token, nonce: nonce))").status == 400)
+  }
+
   @Test("A device token has no user, and an activation is a one-time code") func otherOrigins() throws {
     let ofDevice = try introspect("token=\(device.deviceToken ?? "")").expect(200).json
     #expect(ofDevice["amr"] as? [String] == ["pop"] && ofDevice["scope"] as? String == "device")

@@ -174,6 +174,33 @@ import Testing
     _ = try proof(events.last)
   }
 
+  /// Fails if what is in a reader that was unplugged meanwhile is asked: its user has not presented it.
+  @Test(
+    "A card in a reader that was replaced, or that is listed again, does not count as presented",
+    arguments: ["Another PCD", "Virtual PCD"])
+  func listedAgain(name: String) async throws {
+    let (reader, badge) = (reader, badge)
+    let lying = try TestBadge(.signsWithAnotherKey, key: badge.key)
+    var stopped = 0
+    let events = try await use(.authenticate, point) { _ in
+      stopped =
+        (try? withStoppedChildren(of: "reader-badge") {
+          reader.stop()
+          try reader.start(withReader: name)
+          lying.insert(into: reader)
+          usleep(Self.pause)
+        }) ?? 0
+      // The program lists the readers again within half a second.
+      usleep(Self.pause)
+      #expect(lying.commands == 0)
+      lying.remove()
+      usleep(Self.pause)
+      badge.insert(into: reader)
+    }
+    #expect(stopped == 1 && events.count == 2 && lying.commands == 0)
+    _ = try proof(events.last)
+  }
+
   @Test("A use that is no longer wanted ends, and a deregistration needs no badge") func ends() async throws {
     for await event in try driver().events(for: call(.authenticate, point)) {
       #expect(event == .waiting("present the badge"))

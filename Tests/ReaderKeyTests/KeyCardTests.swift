@@ -211,6 +211,37 @@ import Testing
     _ = try proof(events)
   }
 
+  /// Fails if what is in a reader that was unplugged meanwhile is asked: its user has not presented it.
+  @Test(
+    "A card in a reader that was replaced, or that is listed again, does not count as presented",
+    arguments: ["Another PCD", "Virtual PCD"])
+  func listedAgain(name: String) async throws {
+    let registration = try await registered()
+    let (reader, card, key) = (reader, card, key)
+    var stopped = 0
+    let events = try await use(.authenticate, registration) { hint in
+      guard hint != Self.leave else { return }
+      key.set(.signsWithAnotherKey)
+      stopped =
+        (try? withStoppedChildren(of: "reader-key-probe") {
+          reader.stop()
+          try reader.start(withReader: name)
+          card.insert(into: reader)
+          usleep(Self.pause)
+        }) ?? 0
+      // The program looks at the readers every 0.3 s.
+      usleep(Self.pause)
+      #expect(key.calls == [1, 2])
+      key.set(.touched(after: .zero))
+      card.remove()
+      usleep(Self.pause)
+      card.insert(into: reader)
+    }
+    #expect(stopped == 1 && events.dropLast() == [.waiting("present the security key"), Self.leave])
+    #expect(key.calls == [1, 2, 2])
+    _ = try proof(events)
+  }
+
   @Test("Of two cards none is used; a pcscd that starts later is") func twoCardsAndRestart() async throws {
     let registration = try await registered()
     let (reader, card) = (reader, card)

@@ -34,6 +34,32 @@ import Testing
     #expect(configuration.offered("finger", kind: .custom) == nil && configuration.offered("x", kind: .custom) == nil)
   }
 
+  @Test("Fingerprint and custom authenticators are enabled each by itself", arguments: [true, false], [true, false])
+  func eachByItself(hasFinger: Bool, hasCustom: Bool) throws {
+    let switches = "[application]\npin = true\nbiometric = \(hasFinger)\ncustom_authenticators = \(hasCustom)\n"
+    let configuration = try ConfigurationFile.parse(switches + Self.finger + Self.badge)
+    #expect((configuration.offered("finger", kind: .biometric) != nil) == hasFinger)
+    #expect((configuration.offered("badge", kind: .custom) != nil) == hasCustom)
+  }
+
+  @Test("Custom authenticators are a feature of a server that defines one") func definedByTheServer() throws {
+    #expect(try ConfigurationFile.parse(Self.switches).offered("badge", kind: .custom) == nil)
+    #expect(try ConfigurationFile.parse(Self.switches + Self.badge).offered("badge", kind: .custom) != nil)
+    let type = Self.type("push_with_custom_authenticator")
+    #expect(throws: ConfigurationFile.ConfigurationError.self) { try ConfigurationFile.parse(Self.switches + type) }
+  }
+
+  @Test("The application allows custom authenticators") func allowedByTheApplication() throws {
+    let type = Self.type("push_with_custom_authenticator")
+    let allowed = try ConfigurationFile.parse(Self.switches + Self.badge + type)
+    #expect(allowed.offered("badge", kind: .custom) != nil && allowed.types[0].authenticator == "badge")
+    let application = "[application]\npin = true\n"
+    #expect(try ConfigurationFile.parse(application + Self.badge).offered("badge", kind: .custom) == nil)
+    #expect(throws: ConfigurationFile.ConfigurationError.self) {
+      try ConfigurationFile.parse(application + Self.badge + type)
+    }
+  }
+
   @Test("Alternatives can be of both kinds") func alternatives() throws {
     let text = Self.switches + Self.finger + Self.badge + Self.key + "signature = \"badge\"\n"
     let type = Self.type("push_with_fingerprint", "alternatives = [\"key\", \"badge\"]")

@@ -53,7 +53,8 @@ package struct ReferenceBackend: Reenrollment {
       makeHTTPTransport: context.makeHTTPTransport)
     return try await enrollment.enrollAgain(
       account, at: server, typing: pin, binding: context.store.pinBinding,
-      over: try context.http(to: server.id, at: [server.url], pins: ReferenceServerClient.pins(of: server)))
+      over: try context.http(to: server.id, at: [server.url], pins: ReferenceServerClient.pins(of: server)),
+      unlocking: context.unlockedTokens)
   }
 
   package func client(

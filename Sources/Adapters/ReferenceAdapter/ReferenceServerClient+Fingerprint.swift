@@ -60,12 +60,7 @@ extension ReferenceServerClient {
   private func tokens(
     _ opened: OpenedPIN, of account: Account
   ) -> [(authenticator: StoredAuthenticator, token: SecretBytes)] {
-    account.authenticators.compactMap { known in
-      guard let name = known.wrapName, let token = try? opened.tokens.masked(known.token, named: name) else {
-        return nil
-      }
-      return (known, token)
-    }
+    account.authenticators.compactMap { known in known.decrypted(by: opened.tokens).map { (known, $0) } }
   }
 
   /// Keeps what the PIN of an answer decrypted until the server has answered.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import MobileAuth
+import PINProtection
 import Secrets
 
 /// The stored state of an authenticator other than the PIN. Its refresh token is its own: no other authenticator
@@ -32,6 +33,11 @@ struct StoredAuthenticator: Sendable {
     self.token = token
     self.registration = registration
     self.driverData = driverData
+  }
+
+  /// `RT`, if it is encrypted.
+  func decrypted(by tokens: UnwrappedTokens) -> SecretBytes? {
+    wrapName.flatMap { try? tokens.masked(token, named: $0) }
   }
 
   /// Whether both are of one registration.

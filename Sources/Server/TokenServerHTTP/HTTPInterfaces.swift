@@ -54,7 +54,7 @@ package struct HTTPInterfaces: Sendable {
       store: store.records, announcer: announcer, clock: clock, configuration: configuration, scripts: scripts)
     addOAuthRoutes(to: router, gate, keyring, pins, authenticators)
     addDeviceRoutes(to: router, gate, keyring, pins, authenticators)
-    addPortalRoutes(to: router)
+    addPortalRoutes(to: router, gate)
     return router
   }
 
@@ -118,7 +118,7 @@ package struct HTTPInterfaces: Sendable {
     EventRoutes(gate: gate, hub: hub, log: announcer.deviceLog).add(to: router)
   }
 
-  private func addPortalRoutes(to router: Router<ServerContext>) {
+  private func addPortalRoutes(to router: Router<ServerContext>, _ device: DeviceGate) {
     let starter = TransactionStarter(
       store: store.records, origin: origin, clock: clock, announcer: announcer, expiry: expiry,
       configuration: configuration, usable: { [configuration, scripts] in configuration.usable(with: scripts) })
@@ -126,7 +126,7 @@ package struct HTTPInterfaces: Sendable {
     PortalRoutes(gate: portal, starter: starter).add(to: router)
     let perSecond = Double(configuration.limits.deviceRequestsPerSecond)
     IntrospectionRoutes(
-      gate: portal, origin: origin, clock: clock, application: configuration.application,
+      gate: portal, device: device, origin: origin, clock: clock, application: configuration.application,
       platform: configuration.mobileAuthentication.portalPlatformAlias,
       limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond, servers: servers)
     ).add(to: router)

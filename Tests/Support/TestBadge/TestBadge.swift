@@ -30,6 +30,10 @@ package final class TestBadge: Sendable {
   private let card = VirtualCard()
   /// The parts of a reply that were not sent yet.
   private let rest = Mutex<[UInt8]>([])
+  private let performed = Mutex(0)
+
+  /// The number of commands so far. What pcscd itself asks is none.
+  package var commands: Int { performed.withLock { $0 } }
 
   package init(_ behavior: Behavior = .right, key: P256PrivateKey? = nil) throws {
     self.behavior = behavior
@@ -49,6 +53,7 @@ package final class TestBadge: Sendable {
 
   /// - Returns: nil for no answer.
   private func perform(_ command: [UInt8]) -> [UInt8]? {
+    performed.withLock { $0 += 1 }
     switch command.count > 4 ? command[1] : 0 {
     case 0xA4: return behavior.isPIV ? [0x90, 0x00] : [0x6A, 0x82]
     case 0xC0: break

@@ -30,15 +30,6 @@ package final class TestPCSC: Sendable {
     folder = "/tmp/pcsc-\(UUID().uuidString.prefix(8))"
     try FileManager.default.createDirectory(atPath: "\(folder)/readers", withIntermediateDirectories: true)
     port = try Self.freePorts()
-    let hexadecimal = String(port, radix: 16, uppercase: true)
-    let reader = """
-      FRIENDLYNAME "Virtual PCD"
-      DEVICENAME /dev/null:0x\(hexadecimal)
-      LIBPATH /usr/lib/pcsc/drivers/serial/libifdvpcd.so
-      CHANNELID 0x\(hexadecimal)
-
-      """
-    try reader.write(toFile: "\(folder)/readers/vpcd", atomically: true, encoding: .utf8)
     try start()
   }
 
@@ -49,7 +40,21 @@ package final class TestPCSC: Sendable {
 
   package var socket: String { "\(folder)/socket" }
 
-  package func start() throws {
+  private func configure(_ name: String) throws {
+    let hexadecimal = String(port, radix: 16, uppercase: true)
+    let reader = """
+      FRIENDLYNAME "\(name)"
+      DEVICENAME /dev/null:0x\(hexadecimal)
+      LIBPATH /usr/lib/pcsc/drivers/serial/libifdvpcd.so
+      CHANNELID 0x\(hexadecimal)
+
+      """
+    try reader.write(toFile: "\(folder)/readers/vpcd", atomically: true, encoding: .utf8)
+  }
+
+  /// - Parameter name: of the reader.
+  package func start(withReader name: String = "Virtual PCD") throws {
+    try configure(name)
     unlink(socket)
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/python3")

@@ -12,7 +12,7 @@ package final class TestSecurityKey: Sendable {
   package enum Behavior: Sendable {
     /// Is touched after this time.
     case touched(after: Duration)
-    /// Is never touched; it waits until it is canceled.
+    /// Waits until it is touched by `touch`, or canceled.
     case untouched
     /// Ends a call with this CTAP2 status.
     case refuses(UInt8)
@@ -31,6 +31,7 @@ package final class TestSecurityKey: Sendable {
     var counter: UInt32 = 0
     var canceled = 0
     var calls: [UInt8] = []
+    var isTouched = false
   }
 
   package let path: String
@@ -71,6 +72,9 @@ package final class TestSecurityKey: Sendable {
   }
 
   package func set(_ behavior: Behavior) { state.withLock { $0.behavior = behavior } }
+
+  /// Touches the key in the call that waits for it; not one in a card reader.
+  package func touch() { state.withLock { $0.isTouched = true } }
 
   /// The number of calls that were canceled.
   package var canceled: Int { state.withLock { $0.canceled } }
@@ -114,6 +118,7 @@ package final class TestSecurityKey: Sendable {
     guard command != 0x04 else { return [0] + Self.information.encoded }
     let behavior = state.withLock { state in
       state.calls.append(command)
+      state.isTouched = false
       return state.behavior
     }
     guard let request = CBOR(Array(call.dropFirst())) else { return [0x12] }
@@ -131,7 +136,7 @@ package final class TestSecurityKey: Sendable {
   /// - Returns: false if the call was canceled.
   private func wait(_ pause: Duration, on channel: inout HIDChannel) -> Bool {
     let end = ContinuousClock.now + pause
-    while ContinuousClock.now < end {
+    while ContinuousClock.now < end, !state.withLock({ $0.isTouched }) {
       channel.send(HIDChannel.keepAlive, [2])
       guard let message = channel.receive(within: 50) else {
         if channel.isClosed { return false }

@@ -9,7 +9,7 @@ import Testing
 @testable import TokenDaemon
 
 /// What an account's authenticators are, and how they are registered, preferred and deregistered, one test for each
-/// feature in the table of docs/authenticators.md. The events are those that programs get.
+/// row of docs/seeds.md. The events are those that programs get.
 @Suite("Authenticators", .timeLimit(.minutes(5))) struct AuthenticatorFeatureTests {
 
   private func with(
@@ -58,28 +58,32 @@ import Testing
     }
   }
 
-  @Test("The list of those that are not registered") func notRegistered() async throws {
+  @Test("The list of those that are not registered (nonRegisteredAuthenticatorsForUser)") func notRegistered()
+    async throws
+  {
     try await with(["number"]) { fixture in
       let list = try await fixture.list()
       #expect(list.filter(isRegistrable).map(\.identifier) == ["touch"])
     }
   }
 
-  @Test("The list of those that are registered") func registered() async throws {
+  @Test("The list of those that are registered (registeredAuthenticatorsForUser)") func registered() async throws {
     try await with(["number"]) { fixture in
       let list = try await fixture.list()
       #expect(list.filter(\.isRegistered).map(\.identifier) == ["pin", "number"])
     }
   }
 
-  @Test("The list of all") func all() async throws {
+  @Test("The list of all (allAuthenticatorsForUser)") func all() async throws {
     try await with { fixture in
       let list = try await fixture.list()
       #expect(list.map(\.identifier) == ["pin", "number", "touch"])
     }
   }
 
-  @Test("A listed authenticator does not change when the account does") func valuesDoNotChange() async throws {
+  @Test("A listed authenticator is a value that does not change when the account does") func valuesDoNotChange()
+    async throws
+  {
     try await with { fixture in
       let before = try await fixture.list()
       try await register(fixture)
@@ -88,21 +92,29 @@ import Testing
     }
   }
 
-  @Test("Identifier, name and kind are the server's") func identifierNameAndKind() async throws {
+  @Test("The identifier is the server's (identifier)") func identifier() async throws {
+    try await with { fixture in
+      let list = try await fixture.list()
+      #expect(list.map(\.identifier) == fixture.server.authenticators.map(\.identifier))
+      #expect(await fixture.number(of: .registerAuthenticator(account: "alice", identifier: "Employee number")) == 9015)
+    }
+  }
+
+  @Test("The name is the one that the server's operator has chosen (name)") func name() async throws {
     try await with { fixture in
       let number = try #require(try await fixture.list().first { $0.identifier == "number" })
       #expect(number.name == "Employee number" && number.kind == "custom")
     }
   }
 
-  @Test("Whether it is registered") func isRegistered() async throws {
+  @Test("Whether it is registered (registered)") func isRegistered() async throws {
     try await with(["number"]) { fixture in
       let list = try await fixture.list()
       #expect(list.map(\.isRegistered) == [true, true, false])
     }
   }
 
-  @Test("Whether it is preferred") func isPreferred() async throws {
+  @Test("Whether it is preferred (preferred)") func isPreferred() async throws {
     try await with(["number"]) { fixture in
       _ = try await fixture.service.answer(
         .preferAuthenticator(account: "alice", identifier: "number"), as: AuthenticatorsResponse.self)
@@ -112,7 +124,7 @@ import Testing
 
   // MARK: Registration
 
-  @Test("Registering makes an authenticator usable") func registering() async throws {
+  @Test("Registering makes an authenticator usable (registerAuthenticator)") func registering() async throws {
     try await with { fixture in
       try await register(fixture)
       #expect(fixture.server.now.registered == ["number"])
@@ -121,7 +133,9 @@ import Testing
     }
   }
 
-  @Test("The start of a registration is reported") func startOfARegistration() async throws {
+  @Test("The start of a registration is reported (didStartRegisteringAuthenticator)") func startOfARegistration()
+    async throws
+  {
     try await with { fixture in
       try await register(fixture)
       let event = try await fixture.event("registration-started")
@@ -129,7 +143,9 @@ import Testing
     }
   }
 
-  @Test("A registration is reported, with the result of the script") func registration() async throws {
+  @Test("A registration is reported, with the result of the script (didRegisterAuthenticator)") func registration()
+    async throws
+  {
     try await with { fixture in
       try await register(fixture)
       let event = try await fixture.event("authenticator-registered")
@@ -138,7 +154,8 @@ import Testing
     }
   }
 
-  @Test("The failure of a registration is reported, with number, reason and the result of the script")
+  @Test(
+    "The failure of a registration is reported, with number, reason and script result (didFailToRegisterAuthenticator)")
   func failureOfARegistration() async throws {
     try await with { fixture in
       await #expect(throws: TokenServerError.self) { try await register(fixture, typing: "1") }
@@ -149,7 +166,9 @@ import Testing
     }
   }
 
-  @Test("A registration asks for the PIN if no user is logged in") func pinOfARegistration() async throws {
+  @Test("A registration asks for the PIN if no user is logged in (didReceivePinChallenge)") func pinOfARegistration()
+    async throws
+  {
     try await with { fixture in
       try await register(fixture)
       let challenges = try await fixture.challenges(3)
@@ -158,7 +177,8 @@ import Testing
     }
   }
 
-  @Test("A registration asks for the data of the authenticator") func dataOfARegistration() async throws {
+  @Test("A registration asks for the data (didReceiveCustomAuthenticatorRegistrationFinishChallenge)")
+  func dataOfARegistration() async throws {
     try await with { fixture in
       try await register(fixture)
       let challenge = try await fixture.challenges(3)[2]
@@ -202,7 +222,9 @@ import Testing
     }
   }
 
-  @Test("The preferred authenticator is used by a login that names none") func preferred() async throws {
+  @Test("The preferred authenticator is used by a login that names none (setPreferredAuthenticator)") func preferred()
+    async throws
+  {
     try await with(["number"]) { fixture in
       #expect(await fixture.number(of: .preferAuthenticator(account: "alice", identifier: "touch")) == 10007)
       #expect(await fixture.number(of: .preferAuthenticator(account: "alice", identifier: "number")) == nil)
@@ -213,20 +235,10 @@ import Testing
     }
   }
 
-  @Test("A logout ends the session here, also if the server is not notified", arguments: [true, false])
-  func logout(isReachable: Bool) async throws {
-    try await with { fixture in
-      try await fixture.logIn()
-      fixture.server.change { $0.isReachable = isReachable }
-      let response = try await fixture.service.answer(.logOut, as: SessionResponse.self)
-      #expect(response.serverNotified == isReachable && fixture.service.service.session == nil)
-      #expect(try await fixture.event("logged-out")["server_notified"]?.bool == isReachable)
-    }
-  }
-
   // MARK: Deregistration
 
-  @Test("Deregistering removes an authenticator; the PIN is preferred again") func deregistering() async throws {
+  @Test("Deregistering removes an authenticator; the PIN is preferred again (deregisterAuthenticator)")
+  func deregistering() async throws {
     try await with(["number"]) { fixture in
       #expect(await fixture.number(of: .preferAuthenticator(account: "alice", identifier: "number")) == nil)
       try await fixture.logIn()
@@ -237,7 +249,9 @@ import Testing
     }
   }
 
-  @Test("The start of a deregistration is reported") func startOfADeregistration() async throws {
+  @Test("The start of a deregistration is reported (didStartDeregisteringAuthenticator)") func startOfADeregistration()
+    async throws
+  {
     try await with(["number"]) { fixture in
       try await fixture.logIn()
       _ = await fixture.number(of: .deregisterAuthenticator(account: "alice", identifier: "number"))
@@ -245,7 +259,9 @@ import Testing
     }
   }
 
-  @Test("A deregistration asks an authenticator outside of the panel") func challengeOfADeregistration() async throws {
+  @Test(
+    "A deregistration asks an authenticator outside of the panel (didReceiveCustomAuthenticatorDeregistrationChallenge)"
+  ) func challengeOfADeregistration() async throws {
     try await with(["touch"]) { fixture in
       try await fixture.logIn()
       let command = fixture.begin(.deregisterAuthenticator(account: "alice", identifier: "touch"))
@@ -256,7 +272,9 @@ import Testing
     }
   }
 
-  @Test("A deregistration is reported, also if the server was not notified", arguments: [true, false])
+  @Test(
+    "A deregistration is reported, also if the server was not notified (didDeregisterAuthenticator)",
+    arguments: [true, false])
   func deregistration(isReachable: Bool) async throws {
     try await with(["number"]) { fixture in
       try await fixture.logIn()
@@ -267,7 +285,8 @@ import Testing
     }
   }
 
-  @Test("The failure of a deregistration is reported") func failureOfADeregistration() async throws {
+  @Test("The failure of a deregistration is reported (didFailToDeregisterAuthenticator)")
+  func failureOfADeregistration() async throws {
     try await with { fixture in
       _ = await fixture.number(of: .deregisterAuthenticator(account: "alice", identifier: "number"))
       let failure = try #require(try await fixture.event("deregistration-failed")["failure"])

@@ -9,8 +9,8 @@ import Testing
 
 @testable import TokenDaemon
 
-/// How a custom authenticator is asked, and what its answers mean, one test for each feature in the table of
-/// docs/authenticators.md. The authenticator is outside of the panel: a plug-in, a badge or a key.
+/// How a custom authenticator is asked, and what its answers mean, one test for each row of
+/// docs/seeds.md. The authenticator is outside of the panel: a plug-in, a badge or a key.
 @Suite("Custom authenticators", .timeLimit(.minutes(5))) struct CustomAuthenticatorFeatureTests {
   private func with(
     registered: Bool = true, _ body: (AuthenticatorFixture) async throws -> Void
@@ -48,7 +48,8 @@ import Testing
     }
   }
 
-  @Test("A registration asks the authenticator") func registrationChallenge() async throws {
+  @Test("A registration asks the authenticator (didReceiveCustomAuthFinishRegistrationChallenge)")
+  func registrationChallenge() async throws {
     try await with(registered: false) { fixture in
       let command = await beginRegistration(fixture)
       try await fixture.until("the reader is asked") { fixture.touch.calls.count == 1 }
@@ -58,7 +59,7 @@ import Testing
     }
   }
 
-  @Test("The challenge of a registration names the account") func accountOfARegistration() async throws {
+  @Test("The challenge of a registration names the account (userProfile)") func accountOfARegistration() async throws {
     try await with(registered: false) { fixture in
       let command = await beginRegistration(fixture)
       try await fixture.say(.data(AuthenticatorData("4711")))
@@ -68,7 +69,9 @@ import Testing
     }
   }
 
-  @Test("The challenge of a registration names the authenticator") func authenticatorOfARegistration() async throws {
+  @Test("The challenge of a registration names the authenticator (authenticator)") func authenticatorOfARegistration()
+    async throws
+  {
     try await with(registered: false) { fixture in
       let command = await beginRegistration(fixture)
       try await fixture.say(.data(AuthenticatorData("4711")))
@@ -79,7 +82,7 @@ import Testing
   }
 
   /// The first answer counts: one use has one answer.
-  @Test("A challenge takes one answer") func oneAnswer() async throws {
+  @Test("A challenge takes one answer (sender)") func oneAnswer() async throws {
     try await with(registered: false) { fixture in
       let command = await beginRegistration(fixture)
       try await fixture.say(.waiting("touch it"))
@@ -91,7 +94,7 @@ import Testing
     }
   }
 
-  @Test("Data completes a registration") func dataOfARegistration() async throws {
+  @Test("Data completes a registration (respondWithData)") func dataOfARegistration() async throws {
     try await with(registered: false) { fixture in
       let command = await beginRegistration(fixture)
       try await fixture.say(.data(AuthenticatorData("4711")))
@@ -100,7 +103,9 @@ import Testing
     }
   }
 
-  @Test("The authenticator cancels a registration, with a reason") func cancelOfARegistration() async throws {
+  @Test("The authenticator cancels a registration, with a reason (cancelChallenge)") func cancelOfARegistration()
+    async throws
+  {
     try await with(registered: false) { fixture in
       let command = await beginRegistration(fixture)
       try await fixture.say(.canceled("the badge is blocked"))
@@ -111,7 +116,7 @@ import Testing
     }
   }
 
-  @Test("The reason of a cancellation is in the failure") func reasonOfACancellation() async throws {
+  @Test("The reason of a cancellation is in the failure (underlyingError)") func reasonOfACancellation() async throws {
     try await with(registered: false) { fixture in
       let command = await beginRegistration(fixture)
       try await fixture.say(.canceled("the badge is blocked"))
@@ -133,7 +138,8 @@ import Testing
     }
   }
 
-  @Test("The challenge of a login names account and authenticator") func challengeOfALogin() async throws {
+  @Test("The challenge of a login names account and authenticator (didReceiveCustomAuthFinishAuthenticationChallenge)")
+  func challengeOfALogin() async throws {
     try await with { fixture in
       let command = login(fixture)
       try await fixture.say(.data(AuthenticatorData("4711")))
@@ -144,7 +150,7 @@ import Testing
     }
   }
 
-  @Test("Data logs in, and the result of the script is reported") func dataOfALogin() async throws {
+  @Test("Data logs in, and the result of the script is reported (respondWithData)") func dataOfALogin() async throws {
     try await with { fixture in
       let command = login(fixture)
       try await fixture.say(.data(AuthenticatorData("4711")))
@@ -155,7 +161,8 @@ import Testing
     }
   }
 
-  @Test("The authenticator falls back to the PIN in a login") func fallbackOfALogin() async throws {
+  @Test("The authenticator falls back to the PIN in a login (respondWithPinFallbackForChallenge)")
+  func fallbackOfALogin() async throws {
     try await with { fixture in
       let command = login(fixture)
       try await fixture.say(.fallback)
@@ -178,7 +185,7 @@ import Testing
     }
   }
 
-  @Test("The authenticator cancels a login, with a reason") func cancelOfALogin() async throws {
+  @Test("The authenticator cancels a login, with a reason (cancelChallenge)") func cancelOfALogin() async throws {
     try await with { fixture in
       let command = login(fixture)
       try await fixture.say(.canceled("no finger"))
@@ -216,7 +223,9 @@ import Testing
   }
 
   /// The result of the script is in the challenge that follows, and in the event of success.
-  @Test("The result of the script comes with success and with failures") func resultOfTheScript() async throws {
+  @Test("The result of the script comes with success and with failures (CustomInfo)") func resultOfTheScript()
+    async throws
+  {
     try await with { fixture in
       _ = fixture.server.ask(for: "touch")
       try await fixture.say(.data(AuthenticatorData("0000")))
@@ -230,7 +239,8 @@ import Testing
 
   // MARK: Deregistration
 
-  @Test("A deregistration asks the authenticator") func deregistrationChallenge() async throws {
+  @Test("A deregistration asks the authenticator (didReceiveCustomAuthDeregistrationChallenge)")
+  func deregistrationChallenge() async throws {
     try await with { fixture in
       let command = try await deregister(fixture)
       try await fixture.say(.data(AuthenticatorData("bye")))
@@ -239,8 +249,8 @@ import Testing
     }
   }
 
-  @Test("The challenge of a deregistration names account and authenticator") func namesOfADeregistration() async throws
-  {
+  @Test("The challenge of a deregistration names account and authenticator (userProfile, authenticator)")
+  func namesOfADeregistration() async throws {
     try await with { fixture in
       let command = try await deregister(fixture)
       try await fixture.say(.data(AuthenticatorData("bye")))
@@ -250,7 +260,7 @@ import Testing
     }
   }
 
-  @Test("Data completes a deregistration") func dataOfADeregistration() async throws {
+  @Test("Data completes a deregistration (respondWithData)") func dataOfADeregistration() async throws {
     try await with { fixture in
       let command = try await deregister(fixture)
       try await fixture.say(.data(AuthenticatorData("bye")))
@@ -259,7 +269,9 @@ import Testing
     }
   }
 
-  @Test("The authenticator cancels a deregistration, with a reason") func cancelOfADeregistration() async throws {
+  @Test("The authenticator cancels a deregistration, with a reason (cancelChallenge)") func cancelOfADeregistration()
+    async throws
+  {
     try await with { fixture in
       let command = try await deregister(fixture)
       try await fixture.say(.canceled("not mine"))

@@ -83,4 +83,15 @@ import Testing
       #expect(try await registered.value.info == welcome)
     }
   }
+
+  @Test("A logout ends the session here, also if the server is not notified", arguments: [true, false])
+  func logout(isReachable: Bool) async throws {
+    try await with { fixture in
+      try await fixture.logIn()
+      fixture.server.change { $0.isReachable = isReachable }
+      let response = try await fixture.service.answer(.logOut, as: SessionResponse.self)
+      #expect(response.serverNotified == isReachable && fixture.service.service.session == nil)
+      #expect(try await fixture.event("logged-out")["server_notified"]?.bool == isReachable)
+    }
+  }
 }

@@ -33,11 +33,17 @@ struct DeviceGate: Sendable {
   func proof(of request: Request, accessToken: String?) throws(ProofError) -> DPoPProof {
     let proofs = request.headers[values: .dpop]
     guard proofs.count == 1 else { throw .invalid("exactly one DPoP header is needed") }
+    return try verified(
+      proofs[0], method: request.method.rawValue, url: origin.issuer + request.uri.path, accessToken: accessToken)
+  }
+
+  /// As `proof(of:accessToken:)`, for a request that this server or a resource server has received.
+  func verified(
+    _ text: String, method: String, url: String, accessToken: String?
+  ) throws(ProofError) -> DPoPProof {
     let proof: DPoPProof
     do {
-      proof = try DPoPProof(
-        verifying: proofs[0], method: request.method.rawValue, url: origin.issuer + request.uri.path,
-        accessToken: accessToken)
+      proof = try DPoPProof(verifying: text, method: method, url: url, accessToken: accessToken)
     } catch { throw .invalid("\(error)") }
     guard let nonce = proof.nonce, nonces.isFresh(nonce) else { throw .staleNonce }
     return proof

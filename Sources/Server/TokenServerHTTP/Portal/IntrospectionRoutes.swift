@@ -6,10 +6,11 @@ import TokenServerCore
 import TokenServerStore
 
 /// Token introspection (RFC 7662): a resource server that received an access token asks whether it is valid, whose it
-/// is, and how the user authenticated. The resource server checks the DPoP proof itself, with the key thumbprint of the
-/// response.
+/// is, and how the user authenticated. With the DPoP proof (RFC 9449) of the call that it received, the resource server
+/// leaves the verification to this server; without, it verifies the proof with the key thumbprint of the response.
 struct IntrospectionRoutes: Sendable {
   let gate: PortalGate
+  let device: DeviceGate
   let origin: Origin
   let clock: ServerClock
   let application: ServerConfiguration.Application
@@ -29,17 +30,45 @@ struct IntrospectionRoutes: Sendable {
     let (hash, now) = (gate.hasher.hash(text, for: .accessToken), clock.now())
     guard let token = try await gate.store.read({ try $0.validAccessToken(hash, now: now) }) else {
       // Only invalid tokens count, so that who sends them to a resource server does not lock out its users.
-      guard limiter.allows(client) else {
-        throw ResponseError(
-          .tooManyRequests, "slow_down", code: Problem.Slug.rateLimited.code, headers: [.retryAfter: "1"])
-      }
-      return .json(IntrospectionResponse(active: false))
+      guard limiter.allows(client) else { throw Self.tooMany }
+      return .json(IntrospectionResponse(error: Self.hasProof(form) ? "invalid_token" : nil))
     }
-    return .json(IntrospectionResponse(token, issuer: origin.issuer, application: application, platform: platform))
+    if Self.hasProof(form), let refused = try await refusal(of: form, text, token) { return .json(refused) }
+    var response = IntrospectionResponse(token, issuer: origin.issuer, application: application, platform: platform)
+    if Self.hasProof(form) { response.proofVerified = true }
+    return .json(response)
+  }
+
+  private static let tooMany = ResponseError(
+    .tooManyRequests, "slow_down", code: Problem.Slug.rateLimited.code, headers: [.retryAfter: "1"])
+
+  /// Whether the proof is to be verified. A caller that sent none to the resource server must not be admitted.
+  private static func hasProof(_ form: Form) -> Bool { ["dpop", "htm", "htu"].contains { form[$0] != nil } }
+
+  /// - Returns: what is wrong with the proof; nil if it is right, and was not used before.
+  private func refusal(
+    of form: Form, _ text: String, _ token: ValidAccessToken
+  ) async throws -> IntrospectionResponse? {
+    guard let method = form["htm"], let url = form["htu"] else {
+      throw ResponseError.invalidRequest("htm and htu are needed.")
+    }
+    guard let proof = form["dpop"] else { return IntrospectionResponse(error: "invalid_dpop_proof") }
+    do {
+      let verified = try device.verified(proof, method: method, url: url, accessToken: text)
+      guard verified.key.thumbprint == token.keyThumbprint else {
+        return IntrospectionResponse(error: "invalid_token")
+      }
+      try await device.use(verified, of: token.clientID)
+      return nil
+    } catch DeviceGate.ProofError.staleNonce {
+      return IntrospectionResponse(error: OAuthError.useDPoPNonce, nonce: device.nonces.current())
+    } catch DeviceGate.ProofError.tooMany { throw Self.tooMany } catch is DeviceGate.ProofError {
+      return IntrospectionResponse(error: "invalid_dpop_proof")
+    }
   }
 }
 
-/// The response (RFC 7662 §2.2). An invalid token has only `active`.
+/// The response (RFC 7662 §2.2). An invalid token has only `active`, and what was wrong if a proof was to be verified.
 struct IntrospectionResponse: Encodable, Equatable {
   /// The confirmation method of a DPoP-bound token (RFC 9449 §6.2).
   struct Confirmation: Encodable, Equatable {
@@ -47,6 +76,11 @@ struct IntrospectionResponse: Encodable, Equatable {
   }
 
   var active: Bool
+  /// Whether this server has verified the proof. A server of an earlier version ignores the proof.
+  var proofVerified: Bool?
+  /// For the caller of the resource server (RFC 9449 §7.1), with the nonce that its next proof needs.
+  var error: String?
+  var nonce: String?
   var iss: String?
   var clientID: String?
   var tokenType: String?
@@ -67,7 +101,9 @@ struct IntrospectionResponse: Encodable, Equatable {
   var appVersion: String?
 
   enum CodingKeys: String, CodingKey {
-    case active, iss, scope, cnf, exp, iat, sub, amr, authenticator
+    case active, error, iss, scope, cnf, exp, iat, sub, amr, authenticator
+    case proofVerified = "proof_verified"
+    case nonce = "dpop_nonce"
     case clientID = "client_id"
     case tokenType = "token_type"
     case profileID = "profile_id"
@@ -76,7 +112,12 @@ struct IntrospectionResponse: Encodable, Equatable {
     case appVersion = "app_version"
   }
 
-  init(active: Bool) { self.active = active }
+  /// An invalid token or proof.
+  init(error: String?, nonce: String? = nil) {
+    active = false
+    self.error = error
+    self.nonce = nonce
+  }
 
   init(
     _ token: ValidAccessToken, issuer: String, application: ServerConfiguration.Application, platform: String

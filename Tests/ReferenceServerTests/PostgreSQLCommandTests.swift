@@ -67,6 +67,38 @@ import Testing
     _ = next
   }
 
+  /// The database holds the first request back until it cancels the statement after 15 s; the second request has then
+  /// waited for more than 10 s for the only connection.
+  @Test("While the database does not answer: 503, and the server ends in time") func held() async throws {
+    let directory = try ServerDirectories.new(onPostgreSQL: true)
+    let file = directory + "/config.toml"
+    try String(contentsOfFile: file, encoding: .utf8)
+      .replacingOccurrences(of: "[database]\n", with: "[database]\nconnections = 1\n")
+      .write(toFile: file, atomically: true, encoding: .utf8)
+    let server = try TokenServerProcess(directory: directory, servers: 1)
+    let portal = try server.addPortal()
+    let url = try #require(TestDeployment.database(of: directory))
+    let lock = "BEGIN; LOCK TABLE api_client IN ACCESS EXCLUSIVE MODE; SELECT 'locked'; SELECT pg_sleep(120)"
+    let holder = try RunningProgram(
+      "/usr/bin/psql", [url, "-qAt"] + lock.split(separator: ";").flatMap { ["-c", "\($0)"] })
+    defer { holder.send(SIGTERM) }
+    #expect(holder.nextLine() == "locked")
+    @Sendable func status() throws -> Int {
+      try server.curl(
+        "--max-time", "50", "--user", "\(portal.id):\(portal.secret)",
+        server.url + "/oauth/api/v4/authenticate/user/alice/enabled"
+      ).status
+    }
+    let requests = (0..<2).map { _ in Task.detached { try status() } }
+    for request in requests { #expect(try await request.value == 503) }
+    let last = Task.detached { try? status() }
+    try await Task.sleep(for: .milliseconds(300))
+    let start = ContinuousClock.now
+    #expect(server.stop() == 0)
+    #expect(ContinuousClock.now - start < .seconds(10))
+    _ = await last.value
+  }
+
   @Test("Without the database: 503 and a clear error, and answers again when it is back") func unreachable() throws {
     let directory = try ServerDirectories.new(onPostgreSQL: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }

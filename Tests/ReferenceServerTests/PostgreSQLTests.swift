@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Glibc
 import ReferenceProtocol
 import ServerTestSupport
 import Synchronization
@@ -55,6 +56,14 @@ import Testing
     let together = Atomic<Int>(0)
   }
 
+  private final class Flag: Sendable {
+    private let value = Atomic<Bool>(false)
+
+    var isSet: Bool { value.load(ordering: .acquiring) }
+
+    func set() { value.store(true, ordering: .releasing) }
+  }
+
   private func server(_ store: Store) throws -> String { try #require(store.sharedBy?.server) }
 
   @Test("Values of all kinds are read as they were written, with empty ones and NULL") func values() async throws {
@@ -109,6 +118,27 @@ import Testing
       try await group.waitForAll()
     }
     #expect(try await second.read { try $0.issuer() } == "100")
+  }
+
+  @Test("A transaction that waits too long for a connection is refused, and never runs") func deadline() async throws {
+    let store = try Store(PostgreSQLAddress(first.url ?? ""), connections: 1, patience: .milliseconds(50))
+    let (isHeld, isReleased) = (Flag(), Flag())
+    let holder = Task {
+      try await store.read { _ in
+        isHeld.set()
+        while !isReleased.isSet { usleep(1000) }
+      }
+    }
+    while !isHeld.isSet { try await Task.sleep(for: .milliseconds(1)) }
+    let late = Task { try await store.write { try $0.setIssuer("late") } }
+    while store.waiting == 0 { try await Task.sleep(for: .milliseconds(1)) }
+    try await Task.sleep(for: .milliseconds(100))
+    isReleased.set()
+    let error = await #expect(throws: StorageUnavailableError.self) { try await late.value }
+    #expect(error?.reason == "busy")
+    try await holder.value
+    #expect(try await store.read { try $0.issuer() } == nil)
+    try store.close()
   }
 
   @Test("A proof is used once, at whichever server") func proofs() async throws {
@@ -202,9 +232,13 @@ import Testing
       try await first.store.read { try $0.events(after: 0, notFrom: one) },
       try await second.read { try $0.events(after: 0, notFrom: other) }
     )
-    #expect(own.map(\.event) == [nil, SharedEvent(command.notices[0], isMailed: false), nil])
+    #expect(own.map(\.event) == [SharedEvent(command.notices[0], isMailed: false), nil])
     #expect(others.map(\.event) == [event, SharedEvent(command.notices[0], isMailed: false), nil])
     #expect(try await second.read { try $0.events(after: others[1].number, notFrom: other) }.count == 1)
+    let forOne = try await second.read { try $0.events(after: 0, notFrom: other, for: [ClientID("D"), ClientID("G")]) }
+    #expect(forOne.map(\.event) == [event])
+    let unwanted = try await second.read { try $0.events(after: 0, notFrom: other) { _, _ in false } }
+    #expect(unwanted.map(\.number) == others.map(\.number) && unwanted.allSatisfy { $0.event == nil })
   }
 
   @Test("A callback is claimed by one server, and due again if that one ends") func callbacks() async throws {

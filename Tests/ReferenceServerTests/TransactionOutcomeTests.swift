@@ -59,14 +59,14 @@ import Testing
   @Test("Good answers") func goodAnswers() throws {
     let transaction = Transaction.sample()
     let plaintext = JSON.encode(Self.answer(to: transaction, .accept))
-    #expect(try AnswerVerifier.read(plaintext, for: transaction, issuer: "https://a") == .ending(.accepted, nil))
+    #expect(try AnswerVerifier.read(plaintext, for: transaction, transaction.content()) == .ending(.accepted, nil))
   }
 
   @Test("A refusal keeps the reason that was signed") func aRefusalKeepsTheReasonThatWasSigned() throws {
     let transaction = Transaction.sample()
     for (given, reason) in [(DenialReason?.none, DenialReason.declined), (.declined, .declined), (.notMe, .notMe)] {
       let plaintext = JSON.encode(Self.answer(to: transaction, .deny, given))
-      #expect(try AnswerVerifier.read(plaintext, for: transaction, issuer: "https://a") == .ending(.denied, reason))
+      #expect(try AnswerVerifier.read(plaintext, for: transaction, transaction.content()) == .ending(.denied, reason))
     }
   }
 
@@ -86,14 +86,14 @@ import Testing
     var answer = Self.answer(to: transaction, .accept)
     change(&answer)
     let refusal = #expect(throws: AnswerVerifier.AnswerError.self) {
-      try AnswerVerifier.read(JSON.encode(answer), for: transaction, issuer: "https://a")
+      try AnswerVerifier.read(JSON.encode(answer), for: transaction, transaction.content())
     }
     #expect(refusal?.why.hasPrefix(name) == true)
   }
 
   @Test("Not JSON") func notJSON() {
     #expect(throws: AnswerVerifier.AnswerError.self) {
-      try AnswerVerifier.read(Array("{".utf8), for: .sample(), issuer: "https://a")
+      try AnswerVerifier.read(Array("{".utf8), for: .sample(), Transaction.sample().content())
     }
   }
 }

@@ -103,7 +103,7 @@ private func judgeAnswer(_ plaintext: [UInt8], _ method: ApprovalRequest.Method)
     request: request, callbackOnExpiry: false, createdAt: Timestamp(0), expiresAt: Timestamp(60_000))
   transaction.formerRequests = [UInt8](repeating: 9, count: 32) + SHA256.hash(formerRequest)
   if method == .pushWithCustomAuthenticator { (transaction.authenticator, transaction.hasFallback) = ("badge", true) }
-  switch try? AnswerVerifier.read(plaintext, for: transaction, issuer: "https://s") {
+  switch try? AnswerVerifier.read(plaintext, for: transaction, transaction.content()) {
   case .proof(let proof, let claim)?:
     require(proof.count == 64 && claim.nonce.count == 32, "what is judged as a proof has a proof's length")
   case .authenticatorProof(let proof, let claim)?:

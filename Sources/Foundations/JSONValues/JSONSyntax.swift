@@ -53,7 +53,7 @@ package struct JSONSyntax {
   private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
   private mutating func skipSpace() {
-    while let byte = next, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { position += 1 }
+    while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
   }
 
   private mutating func take(_ byte: Unicode.Scalar) -> Bool {
@@ -67,7 +67,7 @@ package struct JSONSyntax {
     switch next {
     case UInt8(ascii: "{"): try members(atDepth: depth + 1)
     case UInt8(ascii: "["): try elements(atDepth: depth + 1)
-    case UInt8(ascii: "\""): _ = try text()
+    case UInt8(ascii: "\""): if !skipPlainText() { _ = try text() }
     case UInt8(ascii: "t"): try word("true")
     case UInt8(ascii: "f"): try word("false")
     case UInt8(ascii: "n"): try word("null")
@@ -116,8 +116,27 @@ package struct JSONSyntax {
 // MARK: Strings and numbers
 
 extension JSONSyntax {
+  /// Skips a string of printable ASCII without escapes, such as Base64, which needs no further check.
+  /// - Returns: false, without effect, if there is none.
+  private mutating func skipPlainText() -> Bool {
+    guard next == UInt8(ascii: "\"") else { return false }
+    var end = position + 1
+    while end < bytes.count {
+      switch bytes[end] {
+      case UInt8(ascii: "\""):
+        position = end + 1
+        return true
+      case UInt8(ascii: "\\"), 0..<0x20, 0x7F...: return false
+      default: end += 1
+      }
+    }
+    return false
+  }
+
   /// The decoded string, so that different escapes of the same name compare as equal.
   private mutating func text() throws(ParseError) -> String {
+    let start = position + 1
+    if skipPlainText() { return String(decoding: bytes[start..<(position - 1)], as: UTF8.self) }
     guard take("\"") else { throw .notJSON }
     var text: [UInt8] = []
     while let byte = next {

@@ -5,6 +5,8 @@ package import Cryptography
 /// so the token needs no clock; `iat` is required by the RFC and not checked.
 package struct DPoPProof: Sendable, Equatable {
   package let key: JWK
+  /// The thumbprint (RFC 7638) of the key.
+  package let thumbprint: String
   package let identifier: String
   package let nonce: String?
 
@@ -52,22 +54,41 @@ package struct DPoPProof: Sendable, Equatable {
     }
   }
 
+  /// The key in a header. Equal headers have equal keys, so that a server can keep it instead of parsing it again.
+  package struct ParsedHeader: Sendable {
+    fileprivate let jwk: JWK
+    fileprivate let thumbprint: String
+    fileprivate let publicKey: P256PublicKey
+
+    package init(_ bytes: [UInt8]) throws(WireError) {
+      let header = try JSON.decode(Header.self, from: bytes)
+      guard header.typ == "dpop+jwt", header.alg == "ES256" else {
+        throw refusal("typ must be dpop+jwt, alg ES256")
+      }
+      guard let key = try? header.jwk.publicKey() else { throw refusal("bad signature") }
+      (jwk, thumbprint, publicKey) = (header.jwk, header.jwk.thumbprint, key)
+    }
+  }
+
   /// Checks signature, method, URL and token binding. The caller must check the nonce, the replay of `identifier`, and
   /// the owner of the key.
-  package init(verifying proof: String, method: String, url: String, accessToken: String?) throws(WireError) {
-    func refuse(_ why: String) -> WireError { .malformed(what: "DPoP proof", why: why) }
-    guard let unverified = try? JWS.Unverified(parsing: proof) else { throw refuse("not a compact JWS") }
-    let header = try JSON.decode(Header.self, from: unverified.header)
-    guard header.typ == "dpop+jwt", header.alg == "ES256" else { throw refuse("typ must be dpop+jwt, alg ES256") }
-    guard let payload = try? unverified.payload(verifiedBy: header.jwk.publicKey()) else {
-      throw refuse("bad signature")
-    }
+  /// - Parameter parse: parses the header, or returns what the same header gave before.
+  package init(
+    verifying proof: String, method: String, url: String, accessToken: String?,
+    parse: (_ header: [UInt8]) throws(WireError) -> ParsedHeader = ParsedHeader.init
+  ) throws(WireError) {
+    guard let unverified = try? JWS.Unverified(parsing: proof) else { throw refusal("not a compact JWS") }
+    let header = try parse(unverified.header)
+    guard let payload = try? unverified.payload(verifiedBy: header.publicKey) else { throw refusal("bad signature") }
     let claims = try JSON.decode(Claims.self, from: payload)
-    guard (1...128).contains(claims.jti.utf8.count) else { throw refuse("jti must have 1 to 128 bytes") }
-    guard claims.htm == method else { throw refuse("htm is not \(method)") }
-    guard claims.htu == withoutQuery(url) else { throw refuse("htu is not \(withoutQuery(url))") }
-    guard claims.ath == accessToken.map(hash(ofToken:)) else { throw refuse("ath does not belong to the access token") }
+    guard (1...128).contains(claims.jti.utf8.count) else { throw refusal("jti must have 1 to 128 bytes") }
+    guard claims.htm == method else { throw refusal("htm is not \(method)") }
+    guard claims.htu == withoutQuery(url) else { throw refusal("htu is not \(withoutQuery(url))") }
+    guard claims.ath == accessToken.map(hash(ofToken:)) else {
+      throw refusal("ath does not belong to the access token")
+    }
     key = header.jwk
+    thumbprint = header.thumbprint
     identifier = claims.jti
     nonce = claims.nonce
   }
@@ -122,6 +143,8 @@ package struct ClientAssertion: Sendable, Equatable {
     return claims.jti
   }
 }
+
+private func refusal(_ why: String) -> WireError { .malformed(what: "DPoP proof", why: why) }
 
 private func withoutQuery(_ url: String) -> String {
   String(url.prefix { $0 != "?" && $0 != "#" })

@@ -3,6 +3,7 @@ import Logging
 import NIOPosix
 import Secrets
 import ServiceLifecycle
+import Synchronization
 import TokenServerCore
 import TokenServerHTTP
 import TokenServerMetrics
@@ -15,6 +16,8 @@ struct Server {
   var configuration: ServerConfiguration
   /// The values of this process's metrics.
   let registry: PrometheusRegistry
+  /// The time for open requests at the end; then they are canceled.
+  private static let gracefulTime = Duration.milliseconds(1200)
   private let readiness = Readiness()
   private let log = Logger(label: "token-server")
 
@@ -82,7 +85,7 @@ struct Server {
       operations, heartbeats, eventSharing, worker, expiry, events, Heartbeat(hub: hub), report, httpService, mailboxes,
     ]
     var services = ServiceGroupConfiguration(services: all.compactMap(\.self), logger: log)
-    services.maximumGracefulShutdownDuration = .milliseconds(1200)
+    services.maximumGracefulShutdownDuration = Self.gracefulTime
     try await run(ServiceGroup(configuration: services))
   }
 
@@ -104,28 +107,42 @@ struct Server {
     }
   }
 
-  /// Runs the services until SIGTERM or SIGINT and the time to drain are over; a second signal ends that time.
+  /// Runs the services until SIGTERM or SIGINT and the time to drain are over; a second signal ends that time. Does not
+  /// wait for services that do not end: a request may wait for a database that does not answer.
   private func run(_ group: ServiceGroup) async throws {
-    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
-    let drainTime = Duration.seconds(configuration.operations?.drainSeconds ?? 0)
-    try await withThrowingTaskGroup(of: Void.self) { tasks in
-      tasks.addTask { [readiness, log] in
-        var draining: Task<Void, Never>?
-        for await _ in signals {
-          readiness.drain()
-          guard draining == nil, drainTime > .zero else { break }
-          log.notice("draining for \(drainTime.components.seconds) s")
-          draining = Task {
-            try? await Task.sleep(for: drainTime)
-            await group.triggerGracefulShutdown()
-          }
-        }
-        draining?.cancel()
-        await group.triggerGracefulShutdown()
-      }
-      defer { tasks.cancelAll() }
-      try await group.run()
+    let ended = AsyncSignal()
+    let outcome = Mutex(Result<Void, any Error>.success(()))
+    Task {
+      do { try await group.run() } catch { outcome.withLock { $0 = .failure(error) } }
+      ended.ring()
     }
+    let stopping = Task {
+      var draining: Task<Void, Never>?
+      for await _ in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
+        readiness.drain()
+        let drainTime = Duration.seconds(configuration.operations?.drainSeconds ?? 0)
+        guard draining == nil, drainTime > .zero else { break }
+        log.notice("draining for \(drainTime.components.seconds) s")
+        draining = Task {
+          try? await Task.sleep(for: drainTime)
+          await end(group, ended)
+        }
+      }
+      draining?.cancel()
+      await end(group, ended)
+    }
+    await ended.wait(for: nil)
+    stopping.cancel()
+    try outcome.withLock(\.self).get()
+  }
+
+  /// - Parameter ended: rings when the services are given up.
+  private func end(_ group: ServiceGroup, _ ended: AsyncSignal) async {
+    await group.triggerGracefulShutdown()
+    try? await Task.sleep(for: Self.gracefulTime + .seconds(1))
+    guard !Task.isCancelled else { return }
+    log.warning("requests that are still under way are given up")
+    ended.ring()
   }
 }
 

@@ -23,7 +23,12 @@ package final class PrometheusRegistry: MetricsFactory {
     }
 
     private static func accepted(_ name: String) -> String {
-      String(name.map { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") ? $0 : "_" })
+      func isAccepted(_ scalar: Unicode.Scalar) -> Bool {
+        ("a"..."z").contains(scalar) || scalar == "_" || ("0"..."9").contains(scalar) || ("A"..."Z").contains(scalar)
+      }
+      // All names of this program.
+      if name.unicodeScalars.allSatisfy(isAccepted) { return name }
+      return String(name.map { $0.unicodeScalars.allSatisfy(isAccepted) ? $0 : "_" })
     }
 
     static func < (left: Series, right: Series) -> Bool {

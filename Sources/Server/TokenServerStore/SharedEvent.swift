@@ -3,9 +3,6 @@ package import TokenServerCore
 
 /// An event for a device that may be connected to another server.
 package struct SharedEvent: Sendable, Equatable {
-  /// The channel of NOTIFY.
-  package static let channel = "token_server"
-
   package let notice: Effects.Notice
   /// Whether it was published at the MQTT broker already.
   package let isMailed: Bool
@@ -13,5 +10,37 @@ package struct SharedEvent: Sendable, Equatable {
   package init(_ notice: Effects.Notice, isMailed: Bool) {
     self.notice = notice
     self.isMailed = isMailed
+  }
+}
+
+/// The payload of a notification that events were posted: which devices they are for, so that a server that has none of
+/// these need not read the events.
+struct PostedEvents: Sendable, Equatable {
+  /// The channel of NOTIFY.
+  static let channel = "token_server"
+  /// PostgreSQL's limit, in bytes.
+  private static let longest = 7999
+
+  /// The id of the server that posted them.
+  let server: String
+  let devices: Set<ClientID>
+
+  init(of server: String, for devices: Set<ClientID>) {
+    self.server = server
+    self.devices = devices
+  }
+
+  /// - Returns: nil for a payload that names no devices: there may be events for any.
+  init?(_ payload: String) {
+    var words = payload.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+    guard words.count > 1 else { return nil }
+    server = words.removeFirst()
+    devices = Set(words.map { ClientID($0) })
+  }
+
+  /// Empty if it would be too long.
+  var payload: String {
+    let text = ([server] + devices.map(\.text)).joined(separator: " ")
+    return text.utf8.count > Self.longest ? "" : text
   }
 }

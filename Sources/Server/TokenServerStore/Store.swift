@@ -37,10 +37,12 @@ package struct Store: Sendable {
   package init(path: String) throws { self.init(try SQLiteDatabase(path: path)) }
 
   /// Connects to a PostgreSQL database, and creates or updates its tables. Other servers may use it too.
-  /// - Parameter connections: the maximum number of concurrent transactions.
-  package init(_ address: PostgreSQLAddress, connections: Int) throws {
+  /// - Parameters:
+  ///   - connections: the maximum number of concurrent transactions.
+  ///   - patience: how long a transaction waits for a connection, and is repeated after conflicts.
+  package init(_ address: PostgreSQLAddress, connections: Int, patience: Duration = .seconds(10)) throws {
     self.init(
-      try PostgreSQLDatabase(address, connections: connections),
+      try PostgreSQLDatabase(address, connections: connections, patience: patience),
       sharedBy: Sharing(address: address, server: Random.bytes(8).lowercaseHex))
   }
 
@@ -97,11 +99,21 @@ package struct Store: Sendable {
 
   /// Wakes the other servers after a change with events. An engine without NOTIFY lets them find the events when they
   /// look the next time, within a second.
-  package func notifyServers() async { try? await write { try $0.notifyServers() } }
+  /// - Parameter devices: those of the events; nil for any.
+  package func notifyServers(of devices: Set<ClientID>? = nil) async {
+    let payload = devices.map { PostedEvents(of: sharedBy?.server ?? "", for: $0).payload }
+    try? await write { try $0.notifyServers(payload ?? "") }
+  }
 
-  /// Calls `ring` when another server, or a command, may have posted events.
-  package func listen(_ ring: @escaping @Sendable () -> Void) throws -> PostgreSQLListener? {
-    try sharedBy.map { try PostgreSQLListener(to: $0.address, channel: SharedEvent.channel, ring) }
+  /// Listens for events that other servers and commands have posted.
+  /// - Parameter posted: called with the devices of the events; with nil if there may be some for any device.
+  package func listen(_ posted: @escaping @Sendable (Set<ClientID>?) -> Void) throws -> PostgreSQLListener? {
+    try sharedBy.map { sharing in
+      try PostgreSQLListener(to: sharing.address, channel: PostedEvents.channel) { payload in
+        guard let events = payload.flatMap(PostedEvents.init) else { return posted(nil) }
+        if events.server != sharing.server { posted(events.devices) }
+      }
+    }
   }
 
   package func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {

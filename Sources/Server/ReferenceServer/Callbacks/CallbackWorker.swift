@@ -27,6 +27,8 @@ final class CallbackWorker: Service {
 
   private struct UnderWay {
     var transactions: Set<String> = []
+    /// Those that ended since the last `beginList`.
+    private var ended: Set<String> = []
     var hosts: [String: Int] = [:]
     var portals: [String: Int] = [:]
 
@@ -36,9 +38,12 @@ final class CallbackWorker: Service {
     var fullPortals: [String] { portals.filter { $0.value >= free }.map(\.key) }
     private var free: Int { atOnce - transactions.count }
 
+    /// To be called before due jobs are read: a job that ends meanwhile may still be in their list.
+    mutating func beginList() { ended = [] }
+
     mutating func begin(_ job: CallbackJob) -> Bool {
       guard portals[job.portal, default: 0] < free, hosts[job.host, default: 0] < atOnceForHost,
-        transactions.insert(job.transactionID).inserted
+        !ended.contains(job.transactionID), transactions.insert(job.transactionID).inserted
       else { return false }
       hosts[job.host, default: 0] += 1
       portals[job.portal, default: 0] += 1
@@ -49,6 +54,7 @@ final class CallbackWorker: Service {
     mutating func end(_ job: CallbackJob) -> Bool {
       let wasFull = hosts[job.host, default: 0] >= atOnceForHost || portals.values.contains { $0 >= free }
       transactions.remove(job.transactionID)
+      ended.insert(job.transactionID)
       hosts[job.host] = hosts[job.host].flatMap { $0 > 1 ? $0 - 1 : nil }
       portals[job.portal] = portals[job.portal].flatMap { $0 > 1 ? $0 - 1 : nil }
       return wasFull
@@ -88,35 +94,51 @@ final class CallbackWorker: Service {
   /// - Returns: when the next job is due; nil if unknown.
   private func startDue(in group: inout DiscardingTaskGroup) async throws -> Timestamp? {
     let now = clock.now()
-    var hasStarted = true
-    // One query may return only jobs of the busiest host or portal; the loop repeats the query without those that are
-    // at their limit.
-    while hasStarted {
-      let (hosts, portals) = underWay.withLock { ($0.fullHosts, $0.fullPortals) }
-      let jobs = try await dueJobs(now: now, without: hosts, portals)
-      let begun = jobs.filter { job in underWay.withLock { $0.begin(job) } }
-      hasStarted = !begun.isEmpty
+    while true {
+      let due = try await dueJobs(now: now)
+      let begun = due.jobs.filter { job in underWay.withLock { $0.begin(job) } }
       for job in begun { group.addTask { [self] in await perform(job) } }
-      if store.sharedBy != nil, begun.count < jobs.count {
-        let others = jobs.filter { !begun.contains($0) }
+      if store.sharedBy != nil, begun.count < due.jobs.count {
+        let others = due.jobs.filter { !begun.contains($0) }
         try await store.write { try $0.returnCallbacks(others, claimedUntil: now + Self.claim) }
       }
+      // A full list may have only jobs of the busiest host or portal; the next one is without those at their limit.
+      guard due.isFull, !begun.isEmpty else { return due.next }
     }
-    return try await store.read { try $0.nextCallback(after: now) }
   }
 
-  private func dueJobs(now: Timestamp, without hosts: [String], _ portals: [String]) async throws -> [CallbackJob] {
-    func read() async throws -> [CallbackJob] {
+  private struct Due {
+    let jobs: [CallbackJob]
+    /// Whether there may be more.
+    let isFull: Bool
+    /// When the next job is due that is not due yet.
+    let next: Timestamp?
+
+    init(_ jobs: [CallbackJob], _ limit: Int, next: Timestamp?) {
+      self.jobs = jobs
+      isFull = jobs.count >= limit
+      self.next = next
+    }
+  }
+
+  private func dueJobs(now: Timestamp) async throws -> Due {
+    let (hosts, portals, free) = underWay.withLock { underWay in
+      underWay.beginList()
+      return (underWay.fullHosts, underWay.fullPortals, Self.atOnce - underWay.transactions.count)
+    }
+    let limit = store.sharedBy == nil ? 2 * Self.atOnce : min(free, Self.atOnceForHost)
+    func read() async throws -> Due {
       guard store.sharedBy != nil else {
         return try await store.read {
-          try $0.callbacks(dueBy: now, without: hosts, portals: portals, limit: 2 * Self.atOnce)
+          Due(
+            try $0.callbacks(dueBy: now, without: hosts, portals: portals, limit: limit), limit,
+            next: try $0.nextCallback(after: now))
         }
       }
-      let free = underWay.withLock { Self.atOnce - $0.transactions.count }
       return try await store.write {
-        try $0.claimCallbacks(
-          dueBy: now, until: now + Self.claim, without: hosts, portals: portals,
-          limit: min(free, Self.atOnceForHost))
+        Due(
+          try $0.claimCallbacks(dueBy: now, until: now + Self.claim, without: hosts, portals: portals, limit: limit),
+          limit, next: try $0.nextCallback(after: now))
       }
     }
     do { return try await read() } catch is CorruptRowError {
@@ -127,11 +149,6 @@ final class CallbackWorker: Service {
   }
 
   private func perform(_ job: CallbackJob) async {
-    // The list may have been read before this job was delivered or postponed by another task.
-    guard (try? await store.read { try $0.isWaiting(job) }) ?? true else {
-      if underWay.withLock({ $0.end(job) }) { wakeUp.ring() }
-      return
-    }
     let outcome = await delivery.deliver(job)
     do {
       switch outcome {

@@ -9,10 +9,13 @@ enum HostResolver {
     let description: String
   }
 
-  /// Resolves a name in a separate thread, so that a slow name server delays no other name.
+  /// Resolves a name in a separate thread, so that a slow name server delays no other name. An address needs none.
   /// - Parameter host: a name, or an address without brackets.
   /// - Returns: the addresses in the order in which to try them (RFC 6724).
   static func addresses(of host: String, port: Int, on eventLoop: any EventLoop) -> EventLoopFuture<[SocketAddress]> {
+    if let address = try? SocketAddress(ipAddress: host, port: port) {
+      return eventLoop.makeSucceededFuture([address])
+    }
     let promise = eventLoop.makePromise(of: [SocketAddress].self)
     Thread.detachNewThread { promise.completeWith(Result { try lookUp(host, port: port) }) }
     return promise.futureResult

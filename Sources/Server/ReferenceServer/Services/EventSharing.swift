@@ -8,8 +8,8 @@ import TokenServerStore
 /// Exchanges events with the other servers on the database: a device may be connected to any of them. An event is a
 /// hint: if it is lost with a server or the database, the device finds the request when it connects again.
 final class EventSharing: Service {
-  /// The maximum number of events in one transaction; fewer than `window`.
-  private static let batch = 250
+  /// The maximum number of events in one transaction; fewer than `window`, and as many as one notification can name.
+  private static let batch = 100
   /// The maximum number of events that wait for the database.
   private static let mostWaiting = 10_000
   /// How often to look without a notification.
@@ -65,39 +65,80 @@ final class EventSharing: Service {
       waiting.withLock { $0.insert(contentsOf: events.prefix(Self.mostWaiting - $0.count), at: 0) }
       throw error
     }
-    await store.notifyServers()
+    await store.notifyServers(of: Set(events.map(\.notice.clientID)))
     return true
   }
+}
 
-  /// Reads what others post, until the server ends.
+extension EventSharing {
+  /// Reads what others post, until the server ends: at once the events for devices of this server, and every second
+  /// all, in case that a notification did not arrive.
   struct Reader: Service {
     let sharing: EventSharing
     let announcer: ServerAnnouncer
 
+    /// What notifications have named since the last query.
+    private struct Notified {
+      var devices: Set<ClientID> = []
+      var isForAny = false
+    }
+
     func run() async throws {
-      let (store, log) = (sharing.store, sharing.log)
       let wakeUp = AsyncSignal()
-      let listener = try store.listen { wakeUp.ring() }
+      let notified = Mutex(Notified())
+      let listener = try sharing.store.listen { [announcer] devices in
+        let concerned = devices?.filter { announcer.concerns($0) }
+        guard concerned?.isEmpty != true else { return }
+        notified.withLock { notified in
+          notified.devices.formUnion(concerned ?? [])
+          notified.isForAny = notified.isForAny || concerned == nil
+        }
+        wakeUp.ring()
+      }
       await cancelWhenGracefulShutdown {
-        var (highest, seen, isFirst) = (Int64(0), Set<Int64>(), true)
+        var progress = Progress()
+        var lastLook: ContinuousClock.Instant?
         while !Task.isCancelled {
-          do {
-            let lowest = highest - EventSharing.window
-            let found = try await store.read { [server = sharing.sharing.server] in
-              try $0.events(after: lowest, notFrom: server)
-            }
-            for (number, event) in found where seen.insert(number).inserted {
-              highest = max(highest, number)
-              // A device that connects after the start gets its list of requests.
-              if !isFirst, let event { announcer.announce(event) }
-            }
-            seen = seen.filter { $0 > highest - 2 * EventSharing.window }
-            isFirst = false
-          } catch { if !(error is CancellationError) { log.error("events of other servers: \(error)") } }
-          await wakeUp.wait(for: EventSharing.lookEvery)
+          let news = notified.withLock { notified in
+            defer { notified = Notified() }
+            return notified
+          }
+          let now = ContinuousClock.now
+          let looks = news.isForAny || lastLook.map { now - $0 >= EventSharing.lookEvery } ?? true
+          if looks { lastLook = now }
+          do { try await read(looks ? nil : news.devices, &progress) } catch {
+            if !(error is CancellationError) { sharing.log.error("events of other servers: \(error)") }
+          }
+          await wakeUp.wait(for: (lastLook ?? now) + EventSharing.lookEvery - .now)
         }
       }
       listener?.end()
+    }
+
+    private struct Progress {
+      /// The highest number of all events that were looked for.
+      var highest: Int64 = 0
+      var seen: Set<Int64> = []
+      var isFirst = true
+    }
+
+    /// - Parameter devices: nil for all devices.
+    private func read(_ devices: Set<ClientID>?, _ progress: inout Progress) async throws {
+      let (seen, isFirst) = (progress.seen, progress.isFirst)
+      let found = try await sharing.store.read {
+        [lowest = progress.highest - EventSharing.window, server = sharing.sharing.server, announcer] in
+        try $0.events(after: lowest, notFrom: server, for: devices) { number, device in
+          // A device that connects after the start gets its list of requests.
+          !isFirst && !seen.contains(number) && announcer.concerns(device)
+        }
+      }
+      for (number, event) in found where progress.seen.insert(number).inserted {
+        if let event { announcer.announce(event) }
+      }
+      guard devices == nil else { return }
+      progress.highest = max(progress.highest, found.last?.number ?? 0)
+      progress.seen = progress.seen.filter { [highest = progress.highest] in $0 > highest - 2 * EventSharing.window }
+      progress.isFirst = false
     }
   }
 }

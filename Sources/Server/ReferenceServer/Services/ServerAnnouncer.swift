@@ -45,6 +45,11 @@ struct ServerAnnouncer: Announcer {
     for warning in effects.warnings { log.warning("\(warning)") }
   }
 
+  /// Whether an event for the device has an effect at this server.
+  func concerns(_ clientID: ClientID) -> Bool {
+    hub.knows(clientID) || mailboxPublisher?.isWanted(by: clientID) == true
+  }
+
   /// Announces an event of another server, or of a command.
   func announce(_ event: SharedEvent) {
     if !event.isMailed { _ = mailboxPublisher?.publish(event.notice.event.kind, to: event.notice.clientID) }

@@ -7,17 +7,18 @@ import ReferenceProtocol
 extension AnswerService {
   /// Records an approval whose authenticator proof must still be verified.
   func record(
-    _ proof: [UInt8], of claim: AuthenticatorClaim, in arrival: ArrivedAnswer, for transaction: Transaction
+    _ proof: [UInt8], of claim: AuthenticatorClaim, in arrival: ArrivedAnswer, for request: AnsweredRequest
   ) async throws -> StoredReply {
+    let transaction = request.transaction
     let name = transaction.name(of: claim.authenticator)
     let attempt = AuthenticatorAttempt(name: name, key: arrival.key, requestHash: arrival.hash)
     let issuer = origin.issuer
     // Signed before the result is known, because signing must not happen inside a database transaction.
-    let transactionEnd = try await end(.ending(.accepted, nil), of: arrival, for: transaction)
+    let transactionEnd = try await end(.ending(.accepted, nil), of: arrival, for: request)
     let result: (outcome: AuthenticatorOutcome, reply: StoredReply?)
     do {
       result = try await authenticators.verify(
-        attempt, isProved: { claim.isProved(by: proof, $0) }, call: call(name, claim, transaction)
+        attempt, isProved: { claim.isProved(by: proof, $0) }, call: call(name, claim, request)
       ) { records, outcome in
         try Self.consequences(
           of: outcome, with: name.id, transactionEnd, on: transaction, by: arrival, issuer: issuer, in: records)
@@ -29,7 +30,10 @@ extension AnswerService {
     throw DeviceAPIError(tooLate: ended.state(at: arrival.arrivedAt))
   }
 
-  private func call(_ name: AuthenticatorName, _ claim: AuthenticatorClaim, _ transaction: Transaction) -> ScriptCall {
+  private func call(
+    _ name: AuthenticatorName, _ claim: AuthenticatorClaim, _ request: AnsweredRequest
+  ) -> ScriptCall {
+    let transaction = request.transaction
     var call = ScriptCall(
       .authenticate, for: .push, name, of: transaction.userID, issuer: origin.issuer, data: claim.data,
       nonce: claim.nonce.base64URL)
@@ -37,8 +41,7 @@ extension AnswerService {
     call.type = transaction.type
     call.decision = claim.decision.rawValue
     call.requestSHA256 = claim.requestSHA256.base64URL
-    let request = try? JSON.decode(ApprovalRequest.self, from: transaction.request)
-    call.messageSHA256 = AuthenticatorChallenge.digest(ofMessage: request?.message)
+    call.messageSHA256 = AuthenticatorChallenge.digest(ofMessage: request.content.message)
     call.setChallenge()
     return call
   }

@@ -7,19 +7,19 @@ extension AnswerService {
   /// The receipt of an ending, signed for the device that sent the answer.
   /// - Returns: nil if the answer does not end the request.
   package func end(
-    _ verificationResult: Verification, of arrival: ArrivedAnswer, for transaction: Transaction
+    _ verificationResult: Verification, of arrival: ArrivedAnswer, for request: AnsweredRequest
   ) async throws -> TransactionEnd? {
     guard case .ending(let ending, let denial) = verificationResult else { return nil }
     let receipt = Random.uuid()
-    let profile = try await store.profile(transaction.profileID, of: arrival.clientID)
+    let transaction = request.transaction
     var transactionEnd = TransactionEnd(receipt: receipt, idempotencyKey: arrival.key, denial: denial)
     // A denial needs no keys; an approval has already been decrypted with them.
-    guard let (key, certificate) = try await keyring.correspondence(of: profile) else { return transactionEnd }
+    guard let (key, certificate) = try await keyring.correspondence(of: request.profile) else { return transactionEnd }
     let content = ApprovalReceipt(
       // The issuer name at the time of the request.
-      iss: try JSON.decode(ApprovalRequest.self, from: transaction.request).iss, clientID: transaction.clientID.text,
-      profileID: transaction.profileID.text, transactionID: transaction.id, state: ending.state, receipt: receipt,
-      idempotencyKey: arrival.key, answerSHA256: SHA256.hash(arrival.body).base64URL)
+      iss: request.content.iss, clientID: transaction.clientID.text, profileID: transaction.profileID.text,
+      transactionID: transaction.id, state: ending.state, receipt: receipt, idempotencyKey: arrival.key,
+      answerSHA256: SHA256.hash(arrival.body).base64URL)
     transactionEnd.sealed = try key.seal(JSON.encode(content), to: certificate).base64
     return transactionEnd
   }

@@ -16,10 +16,10 @@ extension AnswerService {
   }
 
   package func record(
-    _ verificationResult: Verification, of arrival: ArrivedAnswer, for transaction: Transaction
+    _ verificationResult: Verification, of arrival: ArrivedAnswer, for request: AnsweredRequest
   ) async throws -> StoredReply {
-    let issuer = origin.issuer
-    let transactionEnd = try await end(verificationResult, of: arrival, for: transaction)
+    let (issuer, transaction) = (origin.issuer, request.transaction)
+    let transactionEnd = try await end(verificationResult, of: arrival, for: request)
     let outcome = try await store.write { [notMeHold] records in
       if let transactionEnd, transactionEnd.denial == .notMe, notMeHold > .zero, try records.isOpen(transaction.id) {
         try records.hold(transaction.userID, until: arrival.arrivedAt + notMeHold)
@@ -79,13 +79,14 @@ extension AnswerService {
 
   /// Records an approval whose PIN proof must still be verified.
   package func record(
-    _ proof: [UInt8], of claim: ApprovalClaim, in arrival: ArrivedAnswer, for transaction: Transaction
+    _ proof: [UInt8], of claim: ApprovalClaim, in arrival: ArrivedAnswer, for request: AnsweredRequest
   ) async throws -> StoredReply {
+    let transaction = request.transaction
     let attempt = PINAttempt(
       clientID: transaction.clientID, profileID: transaction.profileID, key: arrival.key, requestHash: arrival.hash)
     let issuer = origin.issuer
     // Signed before the result is known, because signing must not happen inside a database transaction.
-    let transactionEnd = try await end(.ending(.accepted, nil), of: arrival, for: transaction)
+    let transactionEnd = try await end(.ending(.accepted, nil), of: arrival, for: request)
     let reply: StoredReply?
     do {
       reply = try await pins.verify(attempt, isRight: { claim.isProved(by: proof, $0) }) { records, outcome in

@@ -40,13 +40,17 @@ package struct AnswerService: Sendable {
   /// Handles a signed and encrypted answer.
   /// - Returns: the response, which is durable.
   package func answer(_ arrival: ArrivedAnswer) async throws -> StoredReply {
-    if let known = try await replay(arrival) { return known }
-    let transaction = try await transaction(for: arrival)
-    guard transaction.hasAttempts else { return try await end(arrival, transaction) }
-    return try await serialized(transaction) {
-      // Another copy of this answer may have been handled while this one waited for the lock.
-      if let known = try await replay(arrival) { return known }
-      return try await end(arrival, try await self.transaction(for: arrival))
+    switch try await find(arrival) {
+    case .reply(let known): return known
+    case .request(let request):
+      guard request.transaction.hasAttempts else { return try await end(arrival, request) }
+      return try await serialized(request.transaction) {
+        // Another copy of this answer may have been handled while this one waited for the lock.
+        switch try await find(arrival) {
+        case .reply(let known): return known
+        case .request(let request): return try await end(arrival, request)
+        }
+      }
     }
   }
 
@@ -64,12 +68,13 @@ package struct AnswerService: Sendable {
   /// Handles a denial without keys.
   /// - Returns: the response, which is durable.
   package func deny(_ arrival: ArrivedAnswer) async throws -> StoredReply {
-    if let known = try await replay(arrival) { return known }
-    let transaction = try await transaction(for: arrival)
-    _ = try await store.profile(transaction.profileID, of: arrival.clientID)
-    let denial = try JSON.decode(Denial.self, from: arrival.body)
-    note(denial.underlyingError, about: transaction)
-    return try await record(.ending(.denied, denial.reason), of: arrival, for: transaction)
+    switch try await find(arrival) {
+    case .reply(let known): return known
+    case .request(let request):
+      let denial = try JSON.decode(Denial.self, from: arrival.body)
+      note(denial.underlyingError, about: request.transaction)
+      return try await record(.ending(.denied, denial.reason), of: arrival, for: request)
+    }
   }
 
   /// - Parameter underlyingError: the device's text about its denial.
@@ -78,54 +83,61 @@ package struct AnswerService: Sendable {
     announcer.log.info("transaction \(transaction.id): denied because of \"\(underlyingError.sanitized)\"")
   }
 
-  private func end(_ arrival: ArrivedAnswer, _ transaction: Transaction) async throws -> StoredReply {
-    let profile = try await store.profile(transaction.profileID, of: arrival.clientID)
+  private func end(_ arrival: ArrivedAnswer, _ request: AnsweredRequest) async throws -> StoredReply {
+    let (transaction, profile) = (request.transaction, request.profile)
     let sealed = try JSON.decode(SealedAnswer.self, from: arrival.body).answer
     guard let (key, certificate) = try await keyring.correspondence(of: profile) else {
       throw DeviceAPIError(lacksKeysOf: profile)
     }
-    switch try read(sealed, by: certificate, with: key, for: transaction) {
+    switch read(sealed, by: certificate, with: key, for: request) {
     case .success(.ending(let ending, let reason, let underlyingError)):
       note(underlyingError, about: transaction)
-      return try await record(.ending(ending, reason), of: arrival, for: transaction)
+      return try await record(.ending(ending, reason), of: arrival, for: request)
     case .success(.proof(let proof, let claim)):
       guard transaction.authenticator != nil else {
-        return try await record(proof, of: claim, in: arrival, for: transaction)
+        return try await record(proof, of: claim, in: arrival, for: request)
       }
       // A fallback: `serialized` has taken the locks of the authenticators, not that of the PIN.
       return try await pins.serialized(with: transaction.profileID, on: transaction.clientID) {
-        try await record(proof, of: claim, in: arrival, for: transaction)
+        try await record(proof, of: claim, in: arrival, for: request)
       }
     case .success(.authenticatorProof(let proof, let claim)):
-      return try await record(proof, of: claim, in: arrival, for: transaction)
-    case .failure(let refusal): return try await record(.invalid(refusal.why), of: arrival, for: transaction)
+      return try await record(proof, of: claim, in: arrival, for: request)
+    case .failure(let refusal): return try await record(.invalid(refusal.why), of: arrival, for: request)
     }
   }
 
   private func read(
-    _ sealed: String, by certificate: OpenPGPCertificate, with key: OpenPGPKey, for transaction: Transaction
-  ) throws -> Result<AnswerVerifier.Reading, AnswerVerifier.AnswerError> {
+    _ sealed: String, by certificate: OpenPGPCertificate, with key: OpenPGPKey, for request: AnsweredRequest
+  ) -> Result<AnswerVerifier.Reading, AnswerVerifier.AnswerError> {
     guard let message = bytes(base64: sealed) else { return .failure(.init(why: "the answer is not Base64")) }
     let plaintext: [UInt8]
     do { plaintext = try key.open(message, from: certificate, limit: 65_536) } catch {
       return .failure(.init(why: "the answer cannot be opened, or is not by the enrolled device"))
     }
-    // The issuer name at the time of the request.
-    let issuer = try JSON.decode(ApprovalRequest.self, from: transaction.request).iss
     return Result { () throws(AnswerVerifier.AnswerError) in
-      try AnswerVerifier.read(plaintext, for: transaction, issuer: issuer)
+      try AnswerVerifier.read(plaintext, for: request.transaction, request.content)
     }
   }
 
-  /// The transaction that the answer names. It must have been open when the answer arrived.
-  private func transaction(for arrival: ArrivedAnswer) async throws -> Transaction {
-    let transaction = try await store.transaction(arrival.transactionID, of: arrival.clientID)
-    try transaction.requireOpen(at: arrival.arrivedAt)
-    return transaction
+  private enum Found: Sendable {
+    /// The stored reply to the same answer.
+    case reply(StoredReply)
+    case request(AnsweredRequest)
   }
 
-  /// The stored reply for the same answer.
-  private func replay(_ arrival: ArrivedAnswer) async throws -> StoredReply? {
-    try await store.read { try $0.storedReply(arrival.key, of: arrival.clientID) }?.repeated(for: arrival.hash)
+  /// Finds what the answer needs, in one consistent state of the records.
+  private func find(_ arrival: ArrivedAnswer) async throws -> Found {
+    try await store.read { records in
+      if let reply = try records.storedReply(arrival.key, of: arrival.clientID) {
+        return .reply(try reply.repeated(for: arrival.hash))
+      }
+      let transaction = try records.transaction(arrival.transactionID, of: arrival.clientID)
+      try transaction.requireOpen(at: arrival.arrivedAt)
+      return .request(
+        AnsweredRequest(
+          transaction: transaction, content: try transaction.content(),
+          profile: try records.profile(transaction.profileID, of: arrival.clientID)))
+    }
   }
 }

@@ -17,14 +17,16 @@ package enum AnswerVerifier {
     case authenticatorProof([UInt8], of: AuthenticatorClaim)
   }
 
+  /// - Parameter request: the content of the transaction's request.
   package static func read(
-    _ plaintext: [UInt8], for transaction: Transaction, issuer: String
+    _ plaintext: [UInt8], for transaction: Transaction, _ request: ApprovalRequest
   ) throws(AnswerError) -> Reading {
     let answer: ApprovalAnswer
     do { answer = try JSON.decode(ApprovalAnswer.self, from: plaintext) } catch { throw AnswerError(why: "\(error)") }
     func require(_ holds: Bool, _ what: String) throws(AnswerError) { if !holds { throw AnswerError(why: what) } }
     try require(answer.v == 1, "v is not 1")
-    try require(answer.aud == issuer, "aud is another server")
+    // The issuer name at the time of the request.
+    try require(answer.aud == request.iss, "aud is another server")
     try require(answer.clientID == transaction.clientID.text, "client_id is another device")
     try require(answer.profileID == transaction.profileID.text, "profile_id is another profile")
     try require(answer.transactionID == transaction.id, "transaction_id is another request")
@@ -35,10 +37,6 @@ package enum AnswerVerifier {
     guard answer.decision == .accept else {
       try require((answer.underlyingError ?? "").utf8.count <= 256, "underlying_error is longer than 256 bytes")
       return .ending(.denied, answer.reason ?? .declined, underlyingError: answer.underlyingError)
-    }
-    let request: ApprovalRequest
-    do { request = try JSON.decode(ApprovalRequest.self, from: transaction.request) } catch {
-      throw AnswerError(why: "the request cannot be read: \(error)")
     }
     let isFallback = transaction.hasFallback && answer.methodUsed == .pushWithPIN
     let used = isFallback ? nil : request.authenticators.first { $0.authenticator == answer.authenticator }

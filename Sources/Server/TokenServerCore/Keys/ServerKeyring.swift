@@ -14,7 +14,8 @@ package final class ServerKeyring: Sendable {
   private let sealingKey: SecretBytes
   private let keys = Mutex<[String: OpenPGPKey]>([:])
   private let certificates = Mutex<[String: OpenPGPCertificate]>([:])
-  private let peerCertificates = Mutex(PeerCertificates())
+  /// For each pair of a server key and a certificate; an entry takes about 60 KB.
+  private let correspondences = RecentValues<String, OpenPGPKey>(capacity: 500)
 
   package init(store: any RecordStore, hasher: KeyedHasher) {
     self.store = store
@@ -53,31 +54,10 @@ package final class ServerKeyring: Sendable {
   package func correspondence(of profile: Profile) async throws -> (key: OpenPGPKey, certificate: OpenPGPCertificate)? {
     guard let serverKey = profile.serverKey, let certificate = try certificate(of: profile) else { return nil }
     let name = "\(serverKey)/\(certificate.fingerprint)"
-    if let key = peerCertificates.withLock({ $0.key(name) }) { return (key, certificate) }
+    if let key = correspondences[name] { return (key, certificate) }
     let key = try OpenPGPKey(secret: try await key(serverKey).secret)
-    peerCertificates.withLock { $0.cache(key, as: name) }
+    correspondences.insert(key, for: name)
     return (key, certificate)
-  }
-
-  /// Recently used keys in bounded memory: two generations; the older one is dropped as a whole.
-  private struct PeerCertificates {
-    /// The size of each generation; one entry takes about 60 KB.
-    static let capacity = 500
-
-    private var current: [String: OpenPGPKey] = [:]
-    private var previous: [String: OpenPGPKey] = [:]
-
-    mutating func key(_ name: String) -> OpenPGPKey? {
-      if let key = current[name] { return key }
-      guard let key = previous[name] else { return nil }
-      cache(key, as: name)
-      return key
-    }
-
-    mutating func cache(_ key: OpenPGPKey, as name: String) {
-      if current.count >= Self.capacity { (previous, current) = (current, [:]) }
-      current[name] = key
-    }
   }
 
   /// A device's certificate, as stored at its enrollment.

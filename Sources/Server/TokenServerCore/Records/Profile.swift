@@ -25,15 +25,15 @@ package struct Profile: Sendable {
   package let knowledge: PINVerifierRecord?
   /// The registered authenticators other than the PIN.
   package let authenticators: [RegisteredAuthenticator]
-  /// The capabilities of the device; nil if they are unreadable.
-  package let capabilities: ApprovalCapabilities?
+  /// What the device announced, as JSON: only few requests read it.
+  private let announcedCapabilities: String?
 
   package init(
     clientID: ClientID, id: ProfileID, userID: UserID, activation: [UInt8], createdAt: Timestamp, certificate: [UInt8]?,
     certificateFingerprint: String?, serverKey: String?, keyID: String?, isAcknowledged: Bool, pushToken: String?,
     isDisenrolled: Bool, isDeleted: Bool, formerCertificate: [UInt8]?, formerServerKey: String?,
     knowledge: PINVerifierRecord?, authenticators: [RegisteredAuthenticator] = [],
-    capabilities: ApprovalCapabilities? = nil
+    announcedCapabilities: String? = nil
   ) {
     self.clientID = clientID
     self.id = id
@@ -52,7 +52,12 @@ package struct Profile: Sendable {
     self.formerServerKey = formerServerKey
     self.knowledge = knowledge
     self.authenticators = authenticators
-    self.capabilities = capabilities
+    self.announcedCapabilities = announcedCapabilities
+  }
+
+  /// The capabilities of the device; nil if they are unreadable.
+  package var capabilities: ApprovalCapabilities? {
+    announcedCapabilities.flatMap { try? JSON.decode(ApprovalCapabilities.self, from: Array($0.utf8)) }
   }
 
   package var hasKeys: Bool { certificate != nil && isAcknowledged }

@@ -68,8 +68,7 @@ package struct TransactionStarter: Sendable {
   private func start(
     _ order: StartRequest, _ usable: ServerConfiguration, in records: any ServerRecords
   ) throws -> Outcome {
-    let profiles = try records.profiles(of: order.userID).filter { $0.plan(for: order.type, usable) != nil }
-    guard let profile = choose(order.target, from: profiles), let plan = profile.plan(for: order.type, usable),
+    guard let (profile, plan) = choose(order, from: try records.profiles(of: order.userID), usable),
       let deviceName = try records.deviceName(profile.clientID)
     else {
       return .refused(.notPossible)
@@ -97,11 +96,15 @@ package struct TransactionStarter: Sendable {
     return .started(StartedTransaction(transaction: transaction, deviceName: deviceName), effects)
   }
 
-  private func choose(_ target: StartRequest.Target, from profiles: [Profile]) -> Profile? {
-    switch target {
-    case .device(let clientID): profiles.first { $0.clientID == clientID }
-    case .anyDevice: profiles.first
+  /// The first of the profiles that the request can be sent to.
+  private func choose(
+    _ order: StartRequest, from profiles: [Profile], _ usable: ServerConfiguration
+  ) -> (Profile, RequestPlan)? {
+    for profile in profiles {
+      if case .device(let clientID) = order.target, profile.clientID != clientID { continue }
+      if let plan = profile.plan(for: order.type, usable) { return (profile, plan) }
     }
+    return nil
   }
 
   private func transaction(

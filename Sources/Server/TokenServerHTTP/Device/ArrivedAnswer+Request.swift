@@ -8,7 +8,7 @@ import TokenServerStore
 
 extension ArrivedAnswer {
   init(_ request: Request, _ context: ServerContext, _ gate: DeviceGate) async throws {
-    let clientID = try await gate.admit(request).device.id
+    let clientID = try await gate.admit(request).clientID
     let arrivedAt = gate.clock.now()
     let transactionID = try context.path("tid")
     guard let key = IdempotencyKey.parse(request.headers[.idempotencyKey]) else {

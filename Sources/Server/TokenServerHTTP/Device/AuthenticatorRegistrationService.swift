@@ -53,7 +53,7 @@ struct AuthenticatorRegistrationService: Sendable {
       try caller.requireUser(profile.id)
       let authenticator = try self.authenticator(name, for: profile)
       let (known, record) = try await gate.store.read {
-        (try $0.storedReply(order.key, of: caller.device.id), try $0.authenticator(name))
+        (try $0.storedReply(order.key, of: caller.clientID), try $0.authenticator(name))
       }
       if record?.isActive == true { throw DeviceAPIError(.authenticatorAlreadyRegistered) }
       if let known {

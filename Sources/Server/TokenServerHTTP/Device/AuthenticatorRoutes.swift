@@ -86,7 +86,7 @@ struct AuthenticatorRoutes: Sendable {
 
   private func name(_ caller: DeviceGate.Caller, _ context: ServerContext) throws -> AuthenticatorName {
     AuthenticatorName(
-      profile: ProfileName(clientID: caller.device.id, id: ProfileID(try context.path("pid"))),
+      profile: ProfileName(clientID: caller.clientID, id: ProfileID(try context.path("pid"))),
       id: try context.path("aid"))
   }
 }

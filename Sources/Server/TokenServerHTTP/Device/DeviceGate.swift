@@ -9,7 +9,7 @@ import TokenServerStore
 struct DeviceGate: Sendable {
   /// The authenticated device and profile.
   struct Caller: Sendable {
-    let device: Device
+    let clientID: ClientID
     /// Set for a `user` token.
     let profileID: ProfileID?
   }
@@ -22,6 +22,7 @@ struct DeviceGate: Sendable {
   let seenProofs: any ReplayMemory
   let limiter: RateLimiter
   let revocations: Revocations
+  private let headers = ProofHeaders()
 
   enum ProofError: Error, Equatable {
     case staleNonce, tooMany
@@ -43,7 +44,8 @@ struct DeviceGate: Sendable {
   ) throws(ProofError) -> DPoPProof {
     let proof: DPoPProof
     do {
-      proof = try DPoPProof(verifying: text, method: method, url: url, accessToken: accessToken)
+      proof = try DPoPProof(
+        verifying: text, method: method, url: url, accessToken: accessToken, parse: headers.parsed)
     } catch { throw .invalid("\(error)") }
     guard let nonce = proof.nonce, nonces.isFresh(nonce) else { throw .staleNonce }
     return proof
@@ -71,19 +73,19 @@ struct DeviceGate: Sendable {
     do { proof = try self.proof(of: request, accessToken: token) } catch { throw DeviceAPIError(error) }
     let hash = hasher.hash(token, for: .accessToken)
     let now = clock.now()
-    guard let found = try await store.read({ try $0.accessToken(hash, now: now) }) else {
+    guard let found = try await store.read({ try $0.accessTokenOwner(hash, now: now) }) else {
       throw DeviceAPIError.challenge("invalid_token", "the access token is unknown or has expired")
     }
-    guard found.device.keyThumbprint == proof.key.thumbprint else {
+    guard found.keyThumbprint == proof.thumbprint else {
       throw DeviceAPIError.challenge("invalid_token", "the access token belongs to another key")
     }
-    guard limiter.allows(found.device.id.text) else { throw DeviceAPIError(ProofError.tooMany) }
-    do { try await use(proof, of: found.device.id) } catch let error as ProofError { throw DeviceAPIError(error) }
-    guard !found.device.isDeleted else {
-      throw DeviceAPIError(.deviceDeregistered, gone: Gone(clientID: found.device.id))
+    guard limiter.allows(found.clientID.text) else { throw DeviceAPIError(ProofError.tooMany) }
+    do { try await use(proof, of: found.clientID) } catch let error as ProofError { throw DeviceAPIError(error) }
+    guard !found.isDeleted else {
+      throw DeviceAPIError(.deviceDeregistered, gone: Gone(clientID: found.clientID))
     }
     try request.headers.checkProtocolVersions()
-    return Caller(device: found.device, profileID: found.profileID)
+    return Caller(clientID: found.clientID, profileID: found.profileID)
   }
 }
 
@@ -101,7 +103,7 @@ extension DeviceAPIError {
 extension DeviceGate.Caller {
   /// The profile in the path. It must exist and belong to this device.
   func profile(_ id: ProfileID, in store: Store) async throws -> Profile {
-    try await store.records.profile(id, of: device.id)
+    try await store.records.profile(id, of: clientID)
   }
 
   /// Requires a `user` access token of the profile.

@@ -51,7 +51,7 @@ struct OAuthRoutes: Sendable {
   private func deregister(_ request: Request, _ context: ServerContext) async throws -> Response {
     let caller = try await gate.admit(request)
     let clientID = ClientID(try context.path("client_id"))
-    guard caller.device.id == clientID else { throw DeviceAPIError(.actionNotAllowed, "that is another device") }
+    guard caller.clientID == clientID else { throw DeviceAPIError(.actionNotAllowed, "that is another device") }
     let now = gate.clock.now()
     announcer.announce(try await gate.store.write { try $0.deleteDevice(clientID, now: now) })
     announcer.log.info("device \(clientID) deregistered itself")

@@ -30,7 +30,7 @@ struct PINChangeRoutes: Sendable {
     guard let recipient = NewKnowledgeKey.recipient(order.ephemeralCertificate) else {
       throw DeviceAPIError(.invalidRequest, "ephemeral_certificate is not a certificate of the profile v4-25519")
     }
-    let clientID = caller.device.id
+    let clientID = caller.clientID
     return try await pins.serialized(with: profileID, on: clientID) {
       let assertion = try self.assertion(order.assertion, by: caller, for: profileID, audience: audience)
       let attempt = PINAttempt(
@@ -83,7 +83,7 @@ struct PINChangeRoutes: Sendable {
     let (profileID, changeID) = (ProfileID(try context.path("pid")), try context.path("change"))
     let audience = gate.origin.issuer + request.uri.path
     let text = try JSON.decode(PINChangeCommit.self, from: await request.bytes()).assertion
-    return try await pins.serialized(with: profileID, on: caller.device.id) {
+    return try await pins.serialized(with: profileID, on: caller.clientID) {
       let profile = try await caller.profile(profileID, in: gate.store)
       let assertion = try self.assertion(text, by: caller, for: profileID, audience: audience, nonce: changeID)
       let now = gate.clock.now()
@@ -125,7 +125,7 @@ struct PINChangeRoutes: Sendable {
   ) throws(DeviceAPIError) -> KnowledgeAssertion {
     do {
       return try KnowledgeAssertion(
-        parsing: text, clientID: caller.device.id.text, profileID: profileID.text, audience: audience,
+        parsing: text, clientID: caller.clientID.text, profileID: profileID.text, audience: audience,
         now: gate.clock.nowSeconds, nonce: nonce)
     } catch { throw DeviceAPIError(error) }
   }

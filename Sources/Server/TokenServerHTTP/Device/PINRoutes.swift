@@ -22,7 +22,7 @@ struct PINRoutes: Sendable {
     let profileID = ProfileID(try context.path("pid"))
     let audience = gate.origin.issuer + request.uri.path
     let text = try JSON.decode(PINActivation.self, from: await request.bytes()).assertion
-    return try await pins.serialized(with: profileID, on: caller.device.id) {
+    return try await pins.serialized(with: profileID, on: caller.clientID) {
       let profile = try await caller.profile(profileID, in: gate.store)
       try caller.requireUser(profileID)
       try await activate(profile, text, audience: audience)

@@ -40,7 +40,7 @@ struct ProfileRoutes: Sendable {
   }
 
   private func validate(_ request: Request) async throws -> Response {
-    let device = try await gate.admit(request).device
+    let clientID = try await gate.admit(request).clientID
     let validation = try JSON.decode(ValidationRequest.self, from: await request.bytes())
     do { try validation.checkVersions() } catch { throw DeviceAPIError(.invalidRequest, error.description) }
     guard SoftwareVersion(validation.softwareVersion) >= SoftwareVersion(settings.minimumSoftwareVersion) else {
@@ -49,6 +49,9 @@ struct ProfileRoutes: Sendable {
     let capabilities: String?
     do { capabilities = try validation.checkedCapabilities() } catch {
       throw DeviceAPIError(.invalidRequest, error.description)
+    }
+    guard let device = try await gate.store.read({ try $0.device(clientID) }) else {
+      throw DeviceAPIError(.deviceDeregistered, gone: Gone(clientID: clientID))
     }
     let isNews =
       device.softwareVersion != validation.softwareVersion || device.osVersion != validation.osVersion
@@ -211,7 +214,7 @@ struct ProfileRoutes: Sendable {
 
   /// Idempotent: succeeds also for a profile that is already deleted.
   private func deregister(_ request: Request, _ context: ServerContext) async throws -> Response {
-    let clientID = try await gate.admit(request).device.id
+    let clientID = try await gate.admit(request).clientID
     let profileID = ProfileID(try context.path("pid"))
     let now = gate.clock.now()
     announcer.announce(

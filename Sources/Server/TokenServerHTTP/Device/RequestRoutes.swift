@@ -22,11 +22,18 @@ struct RequestRoutes: Sendable {
 
   private func pending(_ request: Request) async throws -> Response {
     let caller = try await gate.admit(request)
-    let clientID = caller.device.id
+    let clientID = caller.clientID
     let profileID = request.uri.queryParameters.get("profile_id").map { ProfileID(String($0)) }
     let now = gate.clock.now()
-    let open = try await gate.store.read { try $0.openTransactions(of: clientID, now: now) }
-      .filter { profileID == nil || $0.profileID == profileID }
+    let (name, value) = PendingList.includingMessage
+    let includesMessage = request.uri.queryParameters.get(name) == value
+    let (open, profile) = try await gate.store.read { records in
+      let open = try records.openTransactions(of: clientID, now: now)
+        .filter { profileID == nil || $0.profileID == profileID }
+      // An error in the profile is reported to the device when it fetches the message.
+      let newest = includesMessage ? open.first : nil
+      return (open, newest.flatMap { try? records.profile($0.profileID, of: clientID) })
+    }
     // The tag excludes the members that count down: it stays the same while the list contains the same requests.
     let tag = "W/\"\(SHA256.hash(Array(open.map(\.id).joined(separator: " ").utf8)).prefix(12).lowercaseHex)\""
     if request.headers[.ifNoneMatch] == tag {
@@ -39,27 +46,27 @@ struct RequestRoutes: Sendable {
         timeToLiveMs: (transaction.expiresAt - transaction.createdAt).milliseconds,
         expiresInMs: transaction.timeLeft(at: now).milliseconds)
     }
-    let (name, value) = PendingList.includingMessage
-    if let newest = open.first, request.uri.queryParameters.get(name) == value {
-      // An error is reported to the device when it fetches the message.
-      let message = try? await sealed(newest, for: caller)
+    if let newest = open.first, let profile {
+      let message = try? await sealed(newest, for: profile)
       entries[0].sealedMessage = message.flatMap { $0.utf8.count <= PendingList.longestMessage ? $0 : nil }
     }
-    return .json(PendingList(serverTimeMs: now.milliseconds, requests: Self.newest(of: entries)), headers: [.eTag: tag])
+    return .json(bytes: Self.list(of: entries, at: now), headers: [.eTag: tag])
   }
 
   /// The maximum size of the list, in bytes. A device accepts bodies up to 1 MiB; this size holds several hundred
   /// requests with long messages. Requests beyond it are listed when newer ones have ended.
   static let largestList = 256 * 1024
 
-  /// The newest entries, as many as fit.
-  static func newest(of entries: [PendingEntry]) -> [PendingEntry] {
+  /// The list with the newest entries, as many as fit.
+  static func list(of entries: [PendingEntry], at now: Timestamp) -> [UInt8] {
+    let list = JSON.encode(PendingList(serverTimeMs: now.milliseconds, requests: entries))
+    guard list.count > largestList else { return list }
     var room = largestList
-    return Array(
-      entries.prefix { entry in
-        room -= JSON.encode(entry).count + 1
-        return room >= 0
-      })
+    let newest = entries.prefix { entry in
+      room -= JSON.encode(entry).count + 1
+      return room >= 0
+    }
+    return JSON.encode(PendingList(serverTimeMs: now.milliseconds, requests: Array(newest)))
   }
 
   private func status(_ request: Request, _ context: ServerContext) async throws -> Response {
@@ -70,17 +77,19 @@ struct RequestRoutes: Sendable {
   /// Idempotent: every fetch returns the same bytes, until an attempt was verified.
   private func message(_ request: Request, _ context: ServerContext) async throws -> Response {
     let caller = try await gate.admit(request)
-    let transaction = try await gate.transaction(context.path("tid"), of: caller)
-    let now = gate.clock.now()
-    try transaction.requireOpen(at: now)
+    let (id, now) = (try context.path("tid"), gate.clock.now())
+    let (transaction, profile) = try await gate.store.read { records in
+      let transaction = try records.transaction(id, of: caller.clientID)
+      try transaction.requireOpen(at: now)
+      return (transaction, try records.profile(transaction.profileID, of: caller.clientID))
+    }
     return .json(
       SealedRequest(
-        message: try await sealed(transaction, for: caller), expiresInMs: transaction.timeLeft(at: now).milliseconds))
+        message: try await sealed(transaction, for: profile), expiresInMs: transaction.timeLeft(at: now).milliseconds))
   }
 
   /// The request's message, as Base64.
-  private func sealed(_ transaction: Transaction, for caller: DeviceGate.Caller) async throws -> String {
-    let profile = try await caller.profile(transaction.profileID, in: gate.store)
+  private func sealed(_ transaction: Transaction, for profile: Profile) async throws -> String {
     guard let (key, certificate) = try await keyring.correspondence(of: profile) else {
       throw DeviceAPIError(lacksKeysOf: profile)
     }
@@ -104,6 +113,6 @@ struct RequestRoutes: Sendable {
 extension DeviceGate {
   /// A transaction of this device.
   func transaction(_ id: String, of caller: Caller) async throws -> Transaction {
-    try await store.records.transaction(id, of: caller.device.id)
+    try await store.records.transaction(id, of: caller.clientID)
   }
 }

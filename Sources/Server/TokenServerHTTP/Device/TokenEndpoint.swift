@@ -94,7 +94,7 @@ struct TokenEndpoint: Sendable {
     } catch .invalid(let what) {
       throw ResponseError(.unauthorized, "invalid_client", "The assertion's \(what) is wrong.")
     }
-    guard proof.key.thumbprint == device.keyThumbprint else {
+    guard proof.thumbprint == device.keyThumbprint else {
       throw ResponseError(.badRequest, "invalid_dpop_proof", "The proof is by another key than the client's.")
     }
     guard !device.isDeleted else { throw Self.notRegistered(Gone(clientID: clientID)) }

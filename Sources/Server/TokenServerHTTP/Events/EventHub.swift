@@ -99,6 +99,9 @@ package final class EventHub: Sendable {
     }
   }
 
+  /// Whether the device has connected since the start.
+  package func knows(_ clientID: ClientID) -> Bool { state.withLock { $0.lines[clientID] != nil } }
+
   package func isListening(_ clientID: ClientID) -> Bool { state.withLock { $0.lines[clientID]?.receiver != nil } }
 
   /// The devices that are connected.

@@ -15,14 +15,14 @@ struct EventRoutes: Sendable {
 
   func add(to router: Router<ServerContext>) {
     router.get("/device/v1/events") { request, context in
-      let clientID = try await gate.admit(request).device.id
+      let clientID = try await gate.admit(request).clientID
       try await context.beginStream()
       return request.headers[.accept]?.contains("application/json") == true
         ? try await poll(by: clientID, request, context)
         : stream(to: clientID, after: request.headers[.lastEventID], context)
     }
     router.post("/device/v1/events/acks") { request, context in
-      let clientID = try await gate.admit(request).device.id
+      let clientID = try await gate.admit(request).clientID
       let acknowledgement = try JSON.decode(EventAcknowledgement.self, from: await request.bytes())
       let transactions = acknowledgement.transactions ?? []
       guard max(acknowledgement.ids.count, transactions.count) <= 256 else {

@@ -11,6 +11,12 @@ final class PostgreSQLConnection {
   private let connection: OpaquePointer
   /// The names of prepared statements, by text and types of parameters.
   private var prepared: [Statement: String] = [:]
+  /// The statement that begins the transaction; it is sent together with the first statement in it.
+  private var beginning: String?
+  /// Whether the result of the last request was not waited for.
+  private var hasUnreadResult = false
+  /// Whether requests and results are out of step.
+  private var isBroken = false
 
   private struct Statement: Hashable {
     let text: String
@@ -42,29 +48,69 @@ final class PostgreSQLConnection {
 
   deinit { PQfinish(connection) }
 
-  var isLost: Bool { PQstatus(connection) != CONNECTION_OK }
+  /// Whether it can no longer be used: it has failed, or the database did not answer in time.
+  var isLost: Bool { isBroken || PQstatus(connection) != CONNECTION_OK }
 
   /// For poll(2); −1 if the connection is lost.
   var socket: Int32 { PQsocket(connection) }
 
-  /// Runs one statement without parameters.
+  /// Begins a transaction. An error is thrown here or by its first statement.
+  func begin(_ statement: String) throws {
+    try readResult()
+    beginning = statement
+  }
+
+  func commit() throws {
+    // Without a statement in it, the transaction has not begun.
+    if beginning == nil { try run("COMMIT") }
+    beginning = nil
+  }
+
+  /// Ends a transaction that changes nothing, without waiting for the response. What it has read is valid if that
+  /// fails; the connection is lost then.
+  func endReading() {
+    defer { beginning = nil }
+    guard beginning == nil else { return }
+    do {
+      try send(until: ContinuousClock.now + Self.timeLimit) { send("COMMIT") }
+      hasUnreadResult = true
+    } catch { isBroken = true }
+  }
+
+  func rollBack() throws {
+    if beginning == nil { try run("ROLLBACK") }
+    beginning = nil
+  }
+
+  /// Runs one statement without parameters, outside a transaction.
   @discardableResult
   func run(_ statement: String) throws -> PostgreSQLResult {
-    try result { PQsendQueryParams(connection, statement, 0, nil, nil, nil, nil, 1) }
+    try result { send(statement) }
+  }
+
+  private func send(_ statement: String) -> Int32 {
+    PQsendQueryParams(connection, statement, 0, nil, nil, nil, nil, 1)
   }
 
   /// Runs one statement; its text is prepared at the first use.
   /// - Parameter text: with a `?` for each parameter.
   func run(_ text: String, _ parameters: [SQLValue]) throws -> PostgreSQLResult {
     let statement = Statement(text: text, types: parameters.map(\.type))
+    if let beginning, prepared[statement] == nil {
+      try run(beginning)
+      self.beginning = nil
+    }
     let name = try name(of: statement)
     let values = try parameters.map { try $0.encoded() }
     let lengths = values.map { Int32($0?.count ?? 0) }
     let formats = [Int32](repeating: 1, count: values.count)
     return try withPointers(values) { pointers in
-      try result {
+      func send() -> Int32 {
         PQsendQueryPrepared(connection, name, Int32(values.count), pointers, lengths, formats, 1)
       }
+      guard let beginning else { return try result(of: send) }
+      self.beginning = nil
+      return try lastResult { self.send(beginning) == 1 ? send() : 0 }
     }
   }
 
@@ -79,7 +125,7 @@ final class PostgreSQLConnection {
     return name
   }
 
-  /// Waits for data from the database, and returns the channels of notifications that have arrived.
+  /// Waits for data from the database, and returns the payloads of notifications that have arrived.
   /// - Parameter wakeUp: a descriptor that ends the wait when it becomes readable.
   func notifications(within limit: Duration, wakeUp: Int32) throws -> [String] {
     var descriptors = [
@@ -87,45 +133,92 @@ final class PostgreSQLConnection {
     ]
     poll(&descriptors, 2, Int32(clamping: limit.milliseconds))
     guard PQconsumeInput(connection) == 1 else { throw lost() }
-    var channels: [String] = []
+    var payloads: [String] = []
     while let notification = PQnotifies(connection) {
       defer { PQfreemem(notification) }
-      if let channel = notification.pointee.relname { channels.append(String(cString: channel)) }
+      payloads.append(notification.pointee.extra.map { String(cString: $0) } ?? "")
     }
-    return channels
+    return payloads
   }
 
   /// Sends one request and waits for its result.
-  private func result(of send: () -> Int32) throws -> PostgreSQLResult {
+  private func result(of request: () -> Int32) throws -> PostgreSQLResult {
     let deadline = ContinuousClock.now + Self.timeLimit
-    guard send() == 1 else { throw lost() }
+    try readResult()
+    try send(until: deadline, request)
+    return try receive(until: deadline)
+  }
+
+  /// Waits for the result that was not waited for.
+  private func readResult() throws {
+    guard hasUnreadResult else { return }
+    hasUnreadResult = false
+    _ = try receive(until: ContinuousClock.now + Self.timeLimit)
+  }
+
+  /// Sends several requests at once, and waits for all their results.
+  /// - Returns: the last result.
+  /// - Throws: the first error; the requests after it have no effect.
+  private func lastResult(of requests: () -> Int32) throws -> PostgreSQLResult {
+    let deadline = ContinuousClock.now + Self.timeLimit
+    try readResult()
+    guard PQenterPipelineMode(connection) == 1 else { throw lost() }
+    try send(until: deadline) { requests() == 1 ? PQpipelineSync(connection) : 0 }
+    var (last, failure): (PostgreSQLResult?, PostgreSQLResult?)
+    while true {
+      guard let next = try next(until: deadline) else {
+        // The end of the results of one request.
+        guard !isLost else { throw lost() }
+        continue
+      }
+      if next.isEndOfPipeline { break }
+      if case .failure = next.outcome { failure = failure ?? next }
+      last = next
+    }
+    guard PQexitPipelineMode(connection) == 1 else { throw lost() }
+    return try checked(failure ?? last)
+  }
+
+  private func send(until deadline: ContinuousClock.Instant, _ request: () -> Int32) throws {
+    guard request() == 1 else { throw lost() }
     while true {
       let left = PQflush(connection)
       guard left >= 0 else { throw lost() }
-      if left == 0 { break }
+      if left == 0 { return }
       try wait(for: POLLIN | POLLOUT, until: deadline)
       guard PQconsumeInput(connection) == 1 else { throw lost() }
     }
+  }
+
+  /// The last result of one request.
+  private func receive(until deadline: ContinuousClock.Instant) throws -> PostgreSQLResult {
     var last: PostgreSQLResult?
-    while true {
-      while PQisBusy(connection) == 1 {
-        try wait(for: POLLIN, until: deadline)
-        guard PQconsumeInput(connection) == 1 else { throw lost() }
-      }
-      guard let next = PQgetResult(connection) else { break }
-      last = PostgreSQLResult(owning: next)
+    while let next = try next(until: deadline) { last = next }
+    return try checked(last)
+  }
+
+  /// - Returns: nil after the last result of a request.
+  private func next(until deadline: ContinuousClock.Instant) throws -> PostgreSQLResult? {
+    while PQisBusy(connection) == 1 {
+      try wait(for: POLLIN, until: deadline)
+      guard PQconsumeInput(connection) == 1 else { throw lost() }
     }
-    guard let last else { throw lost() }
-    switch last.outcome {
-    case .success: return last
-    case .failure(let error): throw error ?? lost()
-    }
+    return PQgetResult(connection).map(PostgreSQLResult.init)
+  }
+
+  private func checked(_ result: PostgreSQLResult?) throws -> PostgreSQLResult {
+    guard let result else { throw lost() }
+    if case .failure(let error) = result.outcome { throw error ?? lost() }
+    return result
   }
 
   private func wait(for events: Int32, until deadline: ContinuousClock.Instant) throws {
     var descriptor = pollfd(fd: socket, events: Int16(events), revents: 0)
     let milliseconds = (deadline - .now).milliseconds
-    guard milliseconds > 0 else { throw PostgreSQLError(state: "", message: "the database does not answer") }
+    guard milliseconds > 0 else {
+      isBroken = true
+      throw PostgreSQLError(state: "", message: "the database does not answer")
+    }
     poll(&descriptor, 1, Int32(clamping: milliseconds))
   }
 

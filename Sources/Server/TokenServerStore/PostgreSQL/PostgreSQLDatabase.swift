@@ -5,26 +5,23 @@ import Threads
 /// A PostgreSQL database, which several servers may share. Each transaction is serializable and runs on one of several
 /// connections, each with a thread of its own. A transaction that conflicts with another one is repeated.
 final class PostgreSQLDatabase: SQLDatabase {
-  private enum Access: String {
-    case read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    case write = "BEGIN ISOLATION LEVEL SERIALIZABLE"
-  }
-
   /// The maximum number of transactions that wait for a connection; more are refused.
   private static let longestQueue = 4096
-  /// For all repetitions of a transaction, and before it begins.
-  private static let patience = Duration.seconds(10)
   private static let busy = StorageUnavailableError(
     reason: "busy", description: "too many transactions wait for the database")
 
   private let address: PostgreSQLAddress
   private let jobs = JobQueue<PostgreSQLSession>(limit: longestQueue)
   private let threads: [LoopThread]
+  private let patience: Duration
 
   /// Connects once, and creates or updates the tables.
-  /// - Parameter connections: at least 1.
-  init(_ address: PostgreSQLAddress, connections: Int) throws {
+  /// - Parameters:
+  ///   - connections: at least 1.
+  ///   - patience: the time limit for all repetitions of a transaction, and for the wait before it begins.
+  init(_ address: PostgreSQLAddress, connections: Int, patience: Duration) throws {
     self.address = address
+    self.patience = patience
     try PostgreSQLSchema.migrate(PostgreSQLConnection(to: address))
     threads = (0..<max(1, connections)).map { [jobs] _ in
       LoopThread(named: "postgresql") {
@@ -51,15 +48,15 @@ final class PostgreSQLDatabase: SQLDatabase {
   }
 
   private func perform<Value: Sendable>(
-    _ access: Access, _ body: @escaping @Sendable (any SQLTransaction) throws -> Value
+    _ access: PostgreSQLSession.Access, _ body: @escaping @Sendable (any SQLTransaction) throws -> Value
   ) async throws -> Value {
-    let latest = ContinuousClock.now + Self.patience
+    let latest = ContinuousClock.now + patience
     return try await withCheckedThrowingContinuation { continuation in
-      let isQueued = jobs.add { session in
+      let isQueued = jobs.add { [patience] session in
         // Whoever asked has given up, or will soon.
         guard ContinuousClock.now < latest else { return continuation.resume(throwing: Self.busy) }
         continuation.resume(
-          with: Result { try session.transaction(access.rawValue, within: Self.patience, body) })
+          with: Result { try session.transaction(access, within: patience, body) })
       }
       if !isQueued { continuation.resume(throwing: Self.busy) }
     }

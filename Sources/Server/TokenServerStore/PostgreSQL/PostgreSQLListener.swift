@@ -12,8 +12,8 @@ package final class PostgreSQLListener: Sendable {
   }
   private let flag: Flag
 
-  /// - Parameter notified: called after each notification, and whenever some may have been missed.
-  init(to address: PostgreSQLAddress, channel: String, _ notified: @escaping @Sendable () -> Void) throws {
+  /// - Parameter notified: called with the payload of each notification; with nil whenever some may have been missed.
+  init(to address: PostgreSQLAddress, channel: String, _ notified: @escaping @Sendable (String?) -> Void) throws {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else {
       throw PostgreSQLError(state: "", message: "no descriptor is left: errno \(errno)")
@@ -26,9 +26,9 @@ package final class PostgreSQLListener: Sendable {
         do {
           let connection = try PostgreSQLConnection(to: address)
           try connection.run("LISTEN \(channel)")
-          notified()
+          notified(nil)
           while !flag.isEnded.load(ordering: .acquiring) {
-            if try !connection.notifications(within: .seconds(60), wakeUp: wakeUp.read).isEmpty { notified() }
+            try connection.notifications(within: .seconds(60), wakeUp: wakeUp.read).forEach(notified)
           }
         } catch {
           var descriptor = pollfd(fd: wakeUp.read, events: Int16(POLLIN), revents: 0)

@@ -29,6 +29,9 @@ final class PostgreSQLResult {
     }
   }
 
+  /// Whether this is the end of requests that were sent at once, and no result.
+  var isEndOfPipeline: Bool { PQresultStatus(result) == PGRES_PIPELINE_SYNC }
+
   private func field(_ code: Unicode.Scalar) -> String? {
     PQresultErrorField(result, Int32(code.value)).map { String(cString: $0) }
   }

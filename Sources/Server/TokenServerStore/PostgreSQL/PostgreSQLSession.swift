@@ -8,14 +8,18 @@ final class PostgreSQLSession {
 
   init(_ address: PostgreSQLAddress) { self.address = address }
 
+  /// The statement that begins a transaction.
+  enum Access: String {
+    case read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    case write = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+  }
+
   /// Runs `body` in a transaction, and commits it. Repeats it after a conflict, and once on a new connection if the
   /// connection was lost before the commit. If it is lost during the commit, nobody knows whether the transaction is
   /// committed: the caller gets an error, and the client that repeats its request gets the stored reply.
-  /// - Parameters:
-  ///   - begin: the statement that begins it.
-  ///   - patience: for all repetitions.
+  /// - Parameter patience: for all repetitions.
   func transaction<Value>(
-    _ begin: String, within patience: Duration, _ body: (any SQLTransaction) throws -> Value
+    _ access: Access, within patience: Duration, _ body: (any SQLTransaction) throws -> Value
   ) throws -> Value {
     let deadline = ContinuousClock.now + patience
     var mayReconnect = true
@@ -24,10 +28,14 @@ final class PostgreSQLSession {
       var isCommitting = false
       do {
         let connection = try current()
-        try connection.run(begin)
+        try connection.begin(access.rawValue)
         let value = try body(PostgreSQLTransaction(connection: connection))
-        isCommitting = true
-        try connection.run("COMMIT")
+        if access == .read {
+          connection.endReading()
+        } else {
+          isCommitting = true
+          try connection.commit()
+        }
         return value
       } catch let error as PostgreSQLError {
         rollBack()
@@ -57,7 +65,7 @@ final class PostgreSQLSession {
   /// Ends the transaction; drops the connection if that fails.
   private func rollBack() {
     guard let connection, !connection.isLost else { return self.connection = nil }
-    do { try connection.run("ROLLBACK") } catch { self.connection = nil }
+    do { try connection.rollBack() } catch { self.connection = nil }
   }
 }
 

@@ -27,6 +27,24 @@ package struct APIClient: Sendable {
   }
 }
 
+/// Whom an access token was issued to: what each request of a device needs.
+package struct AccessTokenOwner: Sendable, Equatable {
+  package let clientID: ClientID
+  /// Set for a user token.
+  package let profileID: ProfileID?
+  /// The thumbprint (RFC 7638) of the device's key, to which the token is bound.
+  package let keyThumbprint: String
+  /// Whether the device is deleted.
+  package let isDeleted: Bool
+
+  init(_ row: any SQLRow) throws(CorruptRowError) {
+    clientID = try row.clientID("client_id")
+    profileID = try row.optionalText("profile_id").map(ProfileID.init)
+    keyThumbprint = try row.text("key_thumbprint")
+    isDeleted = try row.optionalTime("deleted_at_ms") != nil
+  }
+}
+
 /// An access token that is valid now.
 package struct ValidAccessToken: Sendable, Equatable {
   package let clientID: ClientID
@@ -133,14 +151,15 @@ extension Database {
     try run("UPDATE device SET last_login_at_ms = ? WHERE id = ?", [now, clientID])
   }
 
-  /// The device that an access token was issued to (also a deleted one), and the profile of a user token.
-  package func accessToken(_ hash: [UInt8], now: Timestamp) throws -> (device: Device, profileID: ProfileID?)? {
+  /// The device that an access token was issued to, also a deleted one.
+  package func accessTokenOwner(_ hash: [UInt8], now: Timestamp) throws -> AccessTokenOwner? {
     try row(
       """
-      SELECT device.*, access_token.profile_id FROM access_token JOIN device ON device.id = access_token.client_id
+      SELECT access_token.client_id, access_token.profile_id, device.key_thumbprint, device.deleted_at_ms
+      FROM access_token JOIN device ON device.id = access_token.client_id
       WHERE access_token.hash = ? AND access_token.expires_at_ms > ?
       """, [hash, now]
-    ).map { (try Device($0), try $0.optionalText("profile_id").map(ProfileID.init)) }
+    ).map(AccessTokenOwner.init)
   }
 
   /// A valid access token of a device and, if it is a user token, of a profile that still exist.

@@ -75,12 +75,6 @@ extension Database {
     }
   }
 
-  /// - Returns: false if the job was delivered or postponed since it was read.
-  package func isWaiting(_ job: CallbackJob) throws -> Bool {
-    try row("SELECT attempts FROM callback WHERE transaction_id = ?", [job.transactionID])
-      .map { try $0.count("attempts") } == job.attempts
-  }
-
   package func nextCallback(after now: Timestamp) throws -> Timestamp? {
     try row(
       "SELECT CAST(MIN(due_at_ms) AS BIGINT) AS next FROM callback WHERE due_at_ms > ? AND due_at_ms <= ?",

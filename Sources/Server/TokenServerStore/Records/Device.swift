@@ -100,5 +100,7 @@ extension Database {
     try run("UPDATE device SET deleted_at_ms = ? WHERE id = ? AND deleted_at_ms IS NULL", [now, id]) > 0
   }
 
-  package func deviceName(_ clientID: ClientID) throws -> String? { try device(clientID)?.name }
+  package func deviceName(_ clientID: ClientID) throws -> String? {
+    try row("SELECT name FROM device WHERE id = ?", [clientID]).map { try $0.text("name") }
+  }
 }

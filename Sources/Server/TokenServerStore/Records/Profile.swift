@@ -47,14 +47,14 @@ extension Profile {
       formerServerKey: row.optionalText("former_server_key"),
       knowledge: PINVerifierRecord(row), authenticators: Self.authenticators(row.text("authenticators")),
       // Damaged capabilities are a fault of the device's row, not of the profile's.
-      capabilities: (try? row.optionalText("device_capabilities")).flatMap {
-        try? JSON.decode(ApprovalCapabilities.self, from: Array($0.utf8))
-      })
+      announcedCapabilities: try? row.optionalText("device_capabilities"))
   }
 
   /// - Parameter text: a JSON list of `KIND:IDENTIFIER`.
   private static func authenticators(_ text: String) throws -> [RegisteredAuthenticator] {
-    try JSON.decode([String].self, from: Array(text.utf8)).sorted().compactMap { entry in
+    // Most profiles have none.
+    guard text != "[]" else { return [] }
+    return try JSON.decode([String].self, from: Array(text.utf8)).sorted().compactMap { entry in
       let parts = entry.split(separator: ":", maxSplits: 1).map(String.init)
       guard parts.count == 2, let kind = ServerConfiguration.Authenticator.Kind(rawValue: parts[0]) else { return nil }
       return RegisteredAuthenticator(id: parts[1], kind: kind)

@@ -102,14 +102,29 @@ extension Database {
   }
 
   /// Wakes the servers, so that they read the events at once.
-  func notifyServers() throws { _ = try row("SELECT pg_notify(?, '')", [SharedEvent.channel]) }
+  func notifyServers(_ payload: String) throws {
+    _ = try row("SELECT pg_notify(?, ?)", [PostedEvents.channel, payload])
+  }
 
-  /// The events of other servers and of commands.
-  /// - Returns: for each its number, and nil in place of an unreadable one. The numbers of events that are posted at
-  ///   the same time can become visible in any order.
-  package func events(after number: Int64, notFrom server: String) throws -> [(number: Int64, event: SharedEvent?)] {
-    try rows("SELECT * FROM outbox WHERE rowid > ? ORDER BY rowid LIMIT 5000", [number]).map { row in
-      (Int64(try row.size("rowid")), try row.text("origin") == server ? nil : try? SharedEvent(row))
+  /// The events of other servers and of commands. The numbers of events that are posted at the same time can become
+  /// visible in any order.
+  /// - Parameters:
+  ///   - number: only later events.
+  ///   - devices: only events for these; nil for all.
+  ///   - isWanted: whether to read the event with this number, for this device.
+  /// - Returns: for each its number, and nil in place of an unwanted or unreadable one.
+  package func events(
+    after number: Int64, notFrom server: String, for devices: Set<ClientID>? = nil,
+    where isWanted: (_ number: Int64, _ device: ClientID) -> Bool = { _, _ in true }
+  ) throws -> [(number: Int64, event: SharedEvent?)] {
+    let condition = devices == nil ? "" : " AND client_id IN (\(dialect.textsOfList))"
+    let list = devices.map { [String(decoding: JSON.encode($0.map(\.text)), as: UTF8.self)] } ?? []
+    return try rows(
+      "SELECT * FROM outbox WHERE rowid > ? AND origin <> ?\(condition) ORDER BY rowid LIMIT 5000",
+      [number, server] + list
+    ).map { row in
+      let number = Int64(try row.size("rowid"))
+      return (number, isWanted(number, try row.clientID("client_id")) ? try? SharedEvent(row) : nil)
     }
   }
 }

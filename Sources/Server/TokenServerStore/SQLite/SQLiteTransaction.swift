@@ -15,20 +15,24 @@ struct SQLiteTransaction: SQLTransaction {
   }
 
   func query(_ statement: String, _ parameters: [any SQLParameter], _ visit: (any SQLRow) throws -> Bool) throws {
-    let rows = try Row.fetchCursor(
-      database.cachedStatement(sql: statement), arguments: StatementArguments(parameters))
+    let prepared = try database.cachedStatement(sql: statement)
+    let rows = try Row.fetchCursor(prepared, arguments: StatementArguments(parameters))
+    let names = prepared.columnNames
     while let row = try rows.next() {
-      guard try visit(SQLiteRow(row: row.copy())) else { return }
+      let values = names.indices.map { SQLValue(row[$0] as DatabaseValue) }
+      guard try visit(SQLiteRow(names: names, values: values)) else { return }
     }
   }
 }
 
+/// GRDB's own copy of a row compares the names of all columns in lowercase, for each access.
 private struct SQLiteRow: SQLRow {
-  let row: Row
+  let names: [String]
+  let values: [SQLValue]
 
-  func value(of column: String) -> SQLValue { SQLValue(row[column] as DatabaseValue) }
+  func value(of column: String) -> SQLValue { names.firstIndex(of: column).map { values[$0] } ?? .null }
 
-  var columns: [(name: String, value: SQLValue)] { row.map { ($0, SQLValue($1)) } }
+  var columns: [(name: String, value: SQLValue)] { zip(names, values).map { ($0, $1) } }
 }
 
 extension StatementArguments {

@@ -37,6 +37,23 @@ import Testing
     #expect(throws: WireError.self) { try DPoPProof(verifying: proof, method: "GET", url: url, accessToken: "t") }
   }
 
+  @Test(
+    "A private key and critical extensions in the header are refused",
+    arguments: [
+      (#"{"typ":"dpop+jwt","alg":"ES256","jwk":JWK}"#, true),
+      (#"{"typ":"dpop+jwt","alg":"ES256","jwk":JWK,"crit":["b64"],"b64":false}"#, false),
+      (#"{"typ":"dpop+jwt","alg":"ES256","jwk":JWK,"crit":[]}"#, false),
+      (#"{"typ":"dpop+jwt","alg":"ES256","jwk":PRIVATE}"#, false),
+    ]) func forbiddenMembers(header: String, isValid: Bool) throws
+  {
+    let jwk = String(decoding: JSON.encode(JWK(key.publicKey)), as: UTF8.self)
+    let filled = header.replacing("JWK", with: jwk).replacing("PRIVATE", with: jwk.dropLast() + #","d":"AAAA"}"#)
+    let payload = Array(#"{"jti":"1","htm":"GET","htu":"\#(url)","iat":0,"nonce":"n"}"#.utf8)
+    let proof = try JWS.sign(header: Array(filled.utf8), payload: payload, key: key)
+    let verified = try? DPoPProof(verifying: proof, method: "GET", url: url, accessToken: nil)
+    #expect((verified != nil) == isValid)
+  }
+
   @Test("Every flipped letter is noticed") func everyFlippedLetterIsNoticed() throws {
     let proof = Array(try proof())
     for index in stride(from: 0, to: proof.count, by: 7) where proof[index] != "." {

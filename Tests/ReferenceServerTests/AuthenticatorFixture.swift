@@ -56,6 +56,7 @@ struct AuthenticatorFixture {
     device = ready.device
     scripts = try TestScripts(in: ready.server.directory + "/authenticators/badge")
     try device.announce(biometric: ["finger"], custom: ["badge"])
+    try device.logInWithPIN().expect(200)
   }
 
   var server: TokenServerProcess { pin.server }

@@ -15,7 +15,7 @@ import Testing
 @testable import TokenServerStore
 
 /// A portal's listening socket. It accepts connections and responds only if configured to.
-private final class CallbackListener: Sendable {
+final class CallbackListener: Sendable {
   let port: Int
   private let descriptor: Int32
   private let accepted = Atomic(0)
@@ -65,14 +65,19 @@ private final class CallbackListener: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct CallbackWorkerTests {
-  private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-
-  private func delivery(allowing ranges: [String]) -> CallbackDelivery {
-    CallbackDelivery(
+extension CallbackDelivery {
+  /// To the addresses of these ranges, without accounts.
+  init(allowing ranges: [String]) {
+    self.init(
       configured: [], allowed: ranges.compactMap { AddressRange($0) },
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
   }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct CallbackWorkerTests {
+  private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+  private func delivery(allowing ranges: [String]) -> CallbackDelivery { .init(allowing: ranges) }
 
   /// Lets a worker deliver 1000 callbacks to a portal that does not respond, and then one to another portal.
   /// - Parameters:

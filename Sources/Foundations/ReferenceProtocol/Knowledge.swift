@@ -129,7 +129,7 @@ package struct KnowledgeAssertion: Sendable, Equatable {
     guard text.utf8.count <= 4096, parts.count == 3, let header = bytes(base64URL: parts[0]),
       let payload = bytes(base64URL: parts[1]), let signature = bytes(base64URL: parts[2]), signature.count == 64
     else { throw .invalid("form") }
-    guard (try? JSON.decode(Header.self, from: header))?.alg == "EdDSA" else { throw .invalid("alg") }
+    guard (try? JSON.decode(AssertionHeader.self, from: header))?.alg == "EdDSA" else { throw .invalid("alg or crit") }
     guard let claims = try? JSON.decode(Claims.self, from: payload) else { throw .invalid("claims") }
     guard claims.iss == clientID, claims.sub == profileID else { throw .invalid("iss and sub") }
     guard claims.aud == audience else { throw .invalid("aud") }
@@ -144,8 +144,13 @@ package struct KnowledgeAssertion: Sendable, Equatable {
     self.signature = signature
   }
 
-  private struct Header: Decodable { var alg: String }
-
   /// Verifies the signature. The caller has counted the PIN attempt.
   package func isSigned(by key: Ed25519.PublicKey) -> Bool { key.isValidSignature(signature, for: signedText) }
+}
+
+/// The protected header of an assertion.
+struct AssertionHeader: Decodable {
+  var alg: String
+  /// Extensions that a recipient must know (RFC 7515 §4.1.11): none is known here.
+  var crit: ForbiddenMember?
 }

@@ -14,6 +14,8 @@ package struct DPoPProof: Sendable, Equatable {
     var typ = "dpop+jwt"
     var alg = "ES256"
     var jwk: JWK
+    /// Extensions that a recipient must know (RFC 7515 §4.1.11): none is known here.
+    var crit: ForbiddenMember?
   }
 
   struct Claims: Codable {
@@ -135,6 +137,9 @@ package struct ClientAssertion: Sendable, Equatable {
       let payload = try? unverified.payload(verifiedBy: key),
       let claims = try? JSON.decode(Claims.self, from: payload)
     else { throw .invalid("signature") }
+    guard (try? JSON.decode(AssertionHeader.self, from: unverified.header))?.alg == "ES256" else {
+      throw .invalid("alg or crit")
+    }
     guard claims.iss == clientID, claims.sub == clientID else { throw .invalid("iss and sub") }
     guard claims.aud == audience else { throw .invalid("aud") }
     guard (1...64).contains(claims.jti.utf8.count) else { throw .invalid("jti") }

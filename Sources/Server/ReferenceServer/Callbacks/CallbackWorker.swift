@@ -14,6 +14,8 @@ final class CallbackWorker: Service {
   private static let atOnceForHost = 16
   /// How long one of several servers has for a callback, before another one delivers it.
   private static let claim = Duration.seconds(60)
+  /// The pause after which a callback is repeated whose outcome could not be stored.
+  private static let afterStorageFailure = Duration.seconds(5)
   /// How often one of several servers looks for callbacks that another one did not deliver.
   private static let lookEvery = Duration.seconds(5)
 
@@ -163,7 +165,11 @@ final class CallbackWorker: Service {
         log.notice("callback for \(job.transactionID) failed (\(why)), again in \(delay.milliseconds) ms")
         try await store.write { try $0.postponeCallback(job.transactionID, attempts: attempts, dueAt: dueAt) }
       }
-    } catch { log.error("callback for \(job.transactionID): \(error)") }
+    } catch {
+      log.error("callback for \(job.transactionID), again in \(Self.afterStorageFailure): \(error)")
+      // It is still due: without a pause it would be sent as often as the portal answers.
+      try? await Task.sleep(for: Self.afterStorageFailure)
+    }
     let wasFull = underWay.withLock { $0.end(job) }
     // A failed job has a new due time; a job that ended at a limit frees a slot for another.
     if outcome != .delivered || wasFull { wakeUp.ring() }

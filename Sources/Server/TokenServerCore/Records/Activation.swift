@@ -20,8 +20,8 @@ package enum Activation: Sendable {
 }
 
 extension ServerRecords {
-  /// Creates a user's profile on a device. The same code, device and profile id again succeed without a change; a new
-  /// code replaces the user's profile on this device.
+  /// Creates a user's profile on a device. The same code, device and profile id again succeed without a change while the
+  /// enrollment may have been interrupted (`isActivationRepeatable`); a new code replaces the user's profile on this device.
   /// - Parameter code: the keyed hash of the code; nil for text that cannot be a code.
   package func activate(_ code: [UInt8]?, as profileID: ProfileID, on clientID: ClientID, now: Timestamp) throws
     -> Activation
@@ -32,7 +32,10 @@ extension ServerRecords {
     else { return .wrongCode }
     let inPlace = try profile(profileID, on: clientID).flatMap { $0.isDeleted ? nil : $0 }
     if let inPlace, inPlace.userID != stored.userID { return .profileInUse }
-    if inPlace?.activation == code { return .activated(userID: stored.userID, Effects()) }
+    if let inPlace, inPlace.activation == code {
+      guard inPlace.isActivationRepeatable(at: now) else { return .wrongCode }
+      return .activated(userID: stored.userID, Effects())
+    }
     // The profile of this code was deleted since: a repeated message must not restore it.
     guard stored.profileID == nil else { return .wrongCode }
     var effects = Effects()
@@ -42,5 +45,18 @@ extension ServerRecords {
     try insertProfile(profileID, on: clientID, userID: stored.userID, activation: code, now: now)
     try bindActivationCode(code, to: clientID, profile: profileID)
     return .activated(userID: stored.userID, effects)
+  }
+}
+
+extension Profile {
+  /// How long after the activation a complete enrollment may be repeated: a power loss may have come before the device
+  /// stored its end.
+  package static let activationRepeatableFor = Duration.seconds(1800)
+
+  /// Whether the activation code still counts for this profile. Afterwards the device logs in with the PIN: a code that
+  /// is found later must not open what the PIN protects.
+  fileprivate func isActivationRepeatable(at now: Timestamp) -> Bool {
+    if isDisenrolled || formerCertificate != nil { return false }
+    return !isEnrolledForPush || now < createdAt + Self.activationRepeatableFor
   }
 }

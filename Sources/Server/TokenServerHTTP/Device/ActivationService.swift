@@ -99,7 +99,7 @@ struct ActivationService: Sendable {
         headers: [.wwwAuthenticate: #"Bearer error="invalid_token""#])
     }
     attempt.giveBack()
-    announcer.log.info("device \(clientID) registered")
+    announcer.deviceLog.about(clientID).info("device \(clientID) registered")
     return clientID
   }
 
@@ -140,7 +140,8 @@ struct ActivationService: Sendable {
     case .activated(let userID, let effects):
       attempt.giveBack()
       announcer.announce(effects)
-      announcer.log.info("user \(userID) activated as profile \(profileID) on device \(device.id)")
+      announcer.deviceLog.about(device.id).info(
+        "user \(userID) activated as profile \(profileID) on device \(device.id)")
     }
     guard isProposed, let fresh, let recipient else { return nil }
     expiry.expect(at: now + PINVerifierRecord.pendingFor)

@@ -64,7 +64,7 @@ struct AuthenticatorRoutes: Sendable {
     let caller = try await gate.admit(request)
     let name = try name(caller, context)
     let profile = try await caller.profile(name.profile.id, in: gate.store)
-    try caller.requireUser(profile.id)
+    try caller.requireLogin(profile)
     guard name.id != AuthenticatorEntry.pinIdentifier else { throw DeviceAPIError(.pinNotRemovable) }
     let body = try await request.bytes()
     if !body.isEmpty {

@@ -12,6 +12,8 @@ struct DeviceGate: Sendable {
     let clientID: ClientID
     /// Set for a `user` token.
     let profileID: ProfileID?
+    /// How the token was obtained; nil for one of an earlier version of the server.
+    let origin: AccessTokenOrigin?
   }
 
   let store: Store
@@ -85,7 +87,7 @@ struct DeviceGate: Sendable {
       throw DeviceAPIError(.deviceDeregistered, gone: Gone(clientID: found.clientID))
     }
     try request.headers.checkProtocolVersions()
-    return Caller(clientID: found.clientID, profileID: found.profileID)
+    return Caller(clientID: found.clientID, profileID: found.profileID, origin: found.origin)
   }
 }
 
@@ -110,6 +112,14 @@ extension DeviceGate.Caller {
   func requireUser(_ profileID: ProfileID) throws {
     guard self.profileID == profileID else {
       throw DeviceAPIError.challenge("insufficient_scope", "this needs a user access token of the profile")
+    }
+  }
+  /// Requires a `user` access token of the profile from a login. One of the activation is for the enrollment alone: its
+  /// code must not stand for the PIN.
+  func requireLogin(_ profile: Profile) throws {
+    try requireUser(profile.id)
+    guard origin != .activation || !profile.hasPIN else {
+      throw DeviceAPIError.challenge("insufficient_scope", "this needs a login: log in with the PIN first")
     }
   }
 }

@@ -36,12 +36,15 @@ package struct AccessTokenOwner: Sendable, Equatable {
   package let keyThumbprint: String
   /// Whether the device is deleted.
   package let isDeleted: Bool
+  /// Nil for a token of an earlier version of the server.
+  package let origin: AccessTokenOrigin?
 
   init(_ row: any SQLRow) throws(CorruptRowError) {
     clientID = try row.clientID("client_id")
     profileID = try row.optionalText("profile_id").map(ProfileID.init)
     keyThumbprint = try row.text("key_thumbprint")
     isDeleted = try row.optionalTime("deleted_at_ms") != nil
+    origin = AccessTokenOrigin(try row.text("origin"))
   }
 }
 
@@ -155,7 +158,8 @@ extension Database {
   package func accessTokenOwner(_ hash: [UInt8], now: Timestamp) throws -> AccessTokenOwner? {
     try row(
       """
-      SELECT access_token.client_id, access_token.profile_id, device.key_thumbprint, device.deleted_at_ms
+      SELECT access_token.client_id, access_token.profile_id, access_token.origin, device.key_thumbprint,
+        device.deleted_at_ms
       FROM access_token JOIN device ON device.id = access_token.client_id
       WHERE access_token.hash = ? AND access_token.expires_at_ms > ?
       """, [hash, now]

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import GRDB
+import Logging
+import ServerTestSupport
+import Synchronization
+import Testing
+
+@testable import ReferenceServer
+@testable import TokenServerCore
+@testable import TokenServerStore
+
+/// Counts the lines of a log.
+private struct CountingHandler: LogHandler {
+  var metadata: Logger.Metadata = [:]
+  var logLevel = Logger.Level.info
+  private let count: @Sendable () -> Void
+
+  init(_ count: @escaping @Sendable () -> Void) { self.count = count }
+
+  subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    get { metadata[key] }
+    set { metadata[key] = newValue }
+  }
+
+  func log(event: LogEvent) { count() }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct CallbackStorageTests {
+  /// As if the disk were full: neither the delivery nor the next attempt can be stored.
+  @Test("A callback whose outcome cannot be stored is repeated after a pause", arguments: [true, false])
+  func storageFailure(isAnswered: Bool) async throws {
+    let temporary = try TemporaryStore()
+    let portal = try CallbackListener(answering: isAnswered)
+    defer { portal.end() }
+    try await temporary.store.write { database in
+      let url = isAnswered ? "http://127.0.0.1:\(portal.port)/" : "http://127.0.0.2:1/"
+      try database.insertCallback("t", url: url, of: "portal", dueAt: Timestamp(1))
+    }
+    try await temporary.store.pool.write { database in
+      for change in ["UPDATE", "DELETE"] {
+        try database.execute(
+          sql: "CREATE TRIGGER \(change)_fails BEFORE \(change) ON callback BEGIN SELECT RAISE(ABORT, 'full'); END")
+      }
+    }
+    let errors = Mutex(0)
+    let log = Logger(label: "test") { _ in CountingHandler { errors.withLock { $0 += 1 } } }
+    let worker = CallbackWorker(
+      store: temporary.store, delivery: CallbackDelivery(allowing: ["127.0.0.0/8"]),
+      clock: ServerClock { Timestamp(1000) },
+      jitter: { 0 }, wakeUp: AsyncSignal(), log: log)
+    let running = Task { try await worker.run() }
+    let deadline = ContinuousClock.now + .seconds(60)
+    while errors.withLock({ $0 }) == 0, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
+    // Without the pause there were hundreds.
+    try await Task.sleep(for: .seconds(1))
+    running.cancel()
+    _ = await running.result
+    #expect((1...3).contains(errors.withLock { $0 }))
+    #expect(portal.count <= 1)
+  }
+}

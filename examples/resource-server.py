@@ -35,14 +35,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         user = self.introspection(token) if scheme.lower() == "dpop" and token else {}
         # Without `proof_verified` the token server is one of an earlier version, which knows no proofs.
         is_user = user.get("proof_verified") and user.get("scope") == "user"
+        reply = {"user": user["sub"], "amr": user["amr"], "received": len(body)} if is_user else {"error": user.get("error", "invalid_token")}
+        content = json.dumps(reply).encode()
         self.send_response(200 if is_user else 401)
+        self.send_header("Content-Length", str(len(content)))
         if not is_user:
-            self.send_header("WWW-Authenticate", "DPoP error=" + user.get("error", "invalid_token"))
-            if "dpop_nonce" in user:
-                self.send_header("DPoP-Nonce", user["dpop_nonce"])
+            self.send_header("WWW-Authenticate", "DPoP error=" + reply["error"])
+        if "dpop_nonce" in user:
+            self.send_header("DPoP-Nonce", user["dpop_nonce"])
         self.end_headers()
-        if is_user:
-            self.wfile.write(json.dumps({"user": user["sub"], "amr": user["amr"], "received": len(body)}).encode())
+        self.wfile.write(content)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
 

@@ -52,20 +52,20 @@ import Testing
       method: method, url: url, nonce: nonce, accessToken: token, issuedAt: 0, key: key ?? device.key)
   }
 
-  private func introspect(_ token: String, _ proof: String, url: String = resource + "?x=1") throws -> Curl.Reply {
+  private func introspect(call token: String, _ proof: String, url: String = resource + "?x=1") throws -> Curl.Reply {
     try introspect("token=\(token)", "htm=PUT", "htu=\(url)", "dpop=\(proof)")
   }
 
   @Test("The server verifies the proof of a call, which counts once") func proofVerified() throws {
     let token = try device.logInWithPIN().expect(200).decoded(AccessTokenResponse.self).accessToken
-    let stale = try introspect(token, proof(token, nonce: nil)).expect(200).json
+    let stale = try introspect(call: token, proof(token, nonce: nil)).expect(200).json
     #expect(stale["active"] as? Bool == false && stale["error"] as? String == "use_dpop_nonce")
     let nonce = try #require(stale["dpop_nonce"] as? String)
     let right = try proof(token, nonce: nonce)
-    let reply = try introspect(token, right).expect(200).json
+    let reply = try introspect(call: token, right).expect(200).json
     #expect(reply["active"] as? Bool == true && reply["proof_verified"] as? Bool == true)
     #expect(reply["sub"] as? String == "alice" && reply["error"] == nil)
-    #expect(try introspect(token, right).expect(200).text == #"{"active":false,"error":"invalid_dpop_proof"}"#)
+    #expect(try introspect(call: token, right).expect(200).text == #"{"active":false,"error":"invalid_dpop_proof"}"#)
     // Without a call, the resource server verifies the proof.
     #expect(try introspect("token=\(token)").expect(200).json["proof_verified"] == nil)
   }
@@ -73,7 +73,7 @@ import Testing
   @Test("A call without a proof, or with one that is not its own, is not admitted") func proofRefused() throws {
     let token = try device.logInWithPIN().expect(200).decoded(AccessTokenResponse.self).accessToken
     let nonce = try #require(
-      try introspect(token, proof(token, nonce: "x")).json["dpop_nonce"] as? String)
+      try introspect(call: token, proof(token, nonce: "x")).json["dpop_nonce"] as? String)
     let another = try P256PrivateKey()
     let wrong: [(String, String)] = [
       ("", "invalid_dpop_proof"), ("a.b.c", "invalid_dpop_proof"),
@@ -83,10 +83,11 @@ import Testing
       (try proof(token, nonce: nonce, key: another), "invalid_token"),
     ]
     for (proof, error) in wrong {
-      #expect(try introspect(token, proof).expect(200).text == #"{"active":false,"error":"\#(error)"}"#)
+      #expect(try introspect(call: token, proof).expect(200).text == #"{"active":false,"error":"\#(error)"}"#)
     }
     #expect(
-      try introspect("x", proof("x", nonce: nonce)).expect(200).text == #"{"active":false,"error":"invalid_token"}"#)
+      try introspect(call: "x", proof("x", nonce: nonce)).expect(200).text
+        == #"{"active":false,"error":"invalid_token"}"#)
     // Which call it is must be said.
     #expect(try introspect("token=\(token)", "dpop=\(try proof(token, nonce: nonce))").status == 400)
   }

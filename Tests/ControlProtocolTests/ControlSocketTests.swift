@@ -41,6 +41,22 @@ import Testing
     }
   }
 
+  /// The service closes the connection at once, before the client has written, or after.
+  @Test("A refusal is reported, and is not the absence of a service", arguments: 0..<20)
+  func refusal(round: Int) async throws {
+    let path = path()
+    let listener = try UnixSocket.listening(at: path)
+    defer { unlink(path) }
+    async let refused: Void = Task.detached {
+      let caller = UnixSocket(descriptor: accept(listener.descriptor, nil, nil))
+      try caller.write(line: Array(#"{"error":"too busy","code":69}"#.utf8))
+    }.value
+    let client = Task.detached { try ControlClient(path: path).call(.status, Done.self) }
+    let failure = await #expect(throws: CommandError.self) { try await client.value }
+    #expect(failure?.description == "too busy" && failure?.isServiceMissing == false)
+    try await refused
+  }
+
   @Test("A path that does not fit is refused") func aPathThatDoesNotFitIsRefused() {
     let path = "/tmp/" + String(repeating: "x", count: 200)
     #expect(throws: UnixSocket.SocketError.pathTooLong(path)) { try UnixSocket.listening(at: path) }

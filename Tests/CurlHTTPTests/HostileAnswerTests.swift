@@ -61,7 +61,11 @@ struct HostileAnswerTests {
   }
 
   @Test(
-    "Refuses what is not HTTP", arguments: ["garbage", "cut-short", "big-until-close", "bad-status", "folded", "gzip"])
+    "Refuses what is not HTTP",
+    arguments: [
+      "garbage", "cut-short", "big-until-close", "bad-status", "folded", "gzip", "switching/1", "switching/70000",
+      "switching/silent",
+    ])
   func refusesWhatIsNotHTTP(path: String) async throws {
     let failure = await #expect(throws: HTTPTransportError.self) {
       try await http.send(HTTPRequest(.get, server.url(path)))
@@ -69,6 +73,14 @@ struct HostileAnswerTests {
     guard case .malformed = failure else {
       Issue.record("\(String(describing: failure))")
       return
+    }
+    try await expectClientStillWorks()
+  }
+
+  @Test("A stream that switches to another protocol ends", arguments: ["1", "70000", "silent"])
+  func streamSwitches(sent: String) async throws {
+    await #expect(throws: HTTPTransportError.self) {
+      try await http.stream(HTTPRequest(.get, server.url("switching/\(sent)")))
     }
     try await expectClientStillWorks()
   }

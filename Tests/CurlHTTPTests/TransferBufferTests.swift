@@ -48,6 +48,17 @@ import Testing
     }
   }
 
+  /// A task that waits for the head would wait forever.
+  @Test("A success without a head is a failure") func noHead() {
+    let buffer = TransferBuffer(gathersUpTo: nil)
+    #expect(buffer.takeHead() == nil)
+    buffer.finish(.success(()))
+    guard case .failure(.malformed) = buffer.takeHead() else {
+      Issue.record("no failure")
+      return
+    }
+  }
+
   @Test(
     "Others are read as they arrive",
     arguments: [

@@ -91,7 +91,8 @@ import Vault
 
   @Test(
     "That something in between refuses is tried again",
-    arguments: [500, 502, 503, 504, 429, 204, 302, 401, 403, 404, 501].map(PingAMFixture.Weather.status) + [.page])
+    arguments: [500, 502, 503, 504, 429, 204, 302, 401, 403, 404, 501].map(PingAMFixture.Weather.status)
+      + [.page(200), .page(400), .errorInSuccess])
   func thatSomethingInBetweenRefusesIsTriedAgain(trouble: PingAMFixture.Weather) async throws {
     let push = try fixture.deliver()
     let server = try fixture.server()

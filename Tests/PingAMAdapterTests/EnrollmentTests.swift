@@ -75,7 +75,7 @@ import Vault
   }
 
   @Test("Is tried again while something is in the way") func isTriedAgainWhileSomethingIsInTheWay() async throws {
-    fixture.weather.withLock { $0 = [.neverArrives, .status(503), .page] }
+    fixture.weather.withLock { $0 = [.neverArrives, .status(503), .page(200)] }
     let uri = fixture.am.registrationURI("ann")
     let account = Task { [fixture, trust] in try await fixture.enrollment().enroll(uri, name: "desk", trust: trust) }
     for seconds in [1, 3, 8] {

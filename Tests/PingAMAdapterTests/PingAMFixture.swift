@@ -43,7 +43,9 @@ final class PingAMFixture: Sendable {
     /// A gateway in front of AM responds.
     case status(Int)
     /// A captive portal responds.
-    case page
+    case page(Int)
+    /// An error of a gateway with the status of a success.
+    case errorInSuccess
   }
 
   init(
@@ -73,7 +75,9 @@ final class PingAMFixture: Sendable {
       case .fine: return respond(to: request)
       case .neverArrives: throw .unreachable("no route")
       case .status(let status): return HTTPResponse(status: status, body: Array("{}".utf8))
-      case .page: return HTTPResponse(status: 200, body: Array("<html><title>Welcome, guest</title></html>".utf8))
+      case .page(let status):
+        return HTTPResponse(status: status, body: Array("<html><title>Welcome, guest</title></html>".utf8))
+      case .errorInSuccess: return HTTPResponse(status: 200, body: Array(#"{"code":400,"reason":"Bad Request"}"#.utf8))
       case .sentTwice:
         _ = respond(to: request)
         return respond(to: request)

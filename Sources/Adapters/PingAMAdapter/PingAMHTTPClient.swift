@@ -10,7 +10,7 @@ struct PingAMHTTPClient: Sendable {
   enum Reply: Sendable, Equatable {
     /// Status 200 with a JSON object: AM has processed and stored the request.
     case stored
-    /// Status 400: an unknown or completed message ID, a wrong signature, a wrong answer or a rejected device. AM does
+    /// Status 400 with a JSON object: an unknown or completed message ID, a wrong signature, a wrong answer or a rejected device. AM does
     /// not distinguish these cases.
     case refused
   }
@@ -45,15 +45,16 @@ struct PingAMHTTPClient: Sendable {
     request.headers["Cookie"] = cookie
     let response: HTTPResponse
     do { response = try await http.send(request) } catch { throw TokenServerError(error) }
-    switch response.status {
-    case 200:
-      guard case .object? = JSONValue(parsing: response.body) else {
-        throw .unreachable("status 200, but the body is not a JSON object as AM sends it")
-      }
-      return .stored
-    case 400: return .refused
-    default: throw TokenServerError(unexpected: response)
+    guard [200, 400].contains(response.status) else { throw TokenServerError(unexpected: response) }
+    // A page of a proxy says nothing about what AM has done.
+    guard let body = JSONValue(parsing: response.body), case .object = body else {
+      throw .unreachable("status \(response.status), but the body is not a JSON object as AM sends it")
     }
+    if response.status == 400 { return .refused }
+    guard body["code"] == nil else {
+      throw .unreachable("status 200, but the body is an error, which AM sends with status 400")
+    }
+    return .stored
   }
 }
 

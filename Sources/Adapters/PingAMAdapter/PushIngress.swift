@@ -114,7 +114,10 @@ package final class PushIngress: Sendable {
     do throws(PushMessage.ParseError) {
       token = try PushMessage.token(envelope.token)
       uid = try PushMessage.mechanismUID(in: token)
-    } catch { throw .forged("\(error)") }
+    } catch {
+      if case .malformed = error { throw .malformed("\(error)") }
+      throw .forged("\(error)")
+    }
     guard let (record, mechanism) = try find(uid) else { throw .unknownMechanism }
     let message = try Self.message(token, mechanism)
     let kept = StoredMessage(

@@ -55,10 +55,13 @@ struct PushMessage: Sendable, Equatable {
   private static let usualLifetime: Int64 = 120
 
   /// Returns the mechanism named in a token that is not verified yet, to find its key.
-  /// - Throws: `.algorithm`, `.nameless`.
+  /// - Throws: `.algorithm`, `.malformed`, `.nameless`.
   static func mechanismUID(in token: JWS.Unverified) throws(ParseError) -> String {
     guard JSONValue(parsing: token.header)?["alg"] == .text("HS256") else { throw .algorithm }
-    guard let uid = JSONValue(parsing: token.untrustedPayload)?["u"]?.text, !uid.isEmpty else { throw .nameless }
+    guard let claims = JSONValue(parsing: token.untrustedPayload), case .object = claims else {
+      throw .malformed("payload")
+    }
+    guard let uid = claims["u"]?.text, !uid.isEmpty else { throw .nameless }
     return uid
   }
 

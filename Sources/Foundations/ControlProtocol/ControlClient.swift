@@ -29,7 +29,8 @@ package struct ControlClient: Sendable {
   ) throws {
     do {
       let socket = try UnixSocket.connected(to: path)
-      try socket.write(line: request.line)
+      // A service that refuses the connection closes it at once: its reason is read nevertheless.
+      do { try socket.write(line: request.line) } catch UnixSocket.SocketError.call(_, EPIPE) {}
       while let line = try socket.readLine() {
         switch try ControlResponse<Answer>(line: line) {
         case .progress(let step): progress(step)

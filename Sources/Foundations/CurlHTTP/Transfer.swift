@@ -50,7 +50,9 @@ final class Transfer {
 
   func outcome(of result: CURLcode) -> Result<Void, HTTPTransportError> {
     if let refusal { return .failure(refusal) }
-    guard result != CURLE_OK else { return .success(()) }
+    guard result != CURLE_OK else {
+      return head.isComplete ? .success(()) : .failure(.malformed("the response ended before its head"))
+    }
     var (verdict, systemError) = (0, 0)
     _ = approval_curl_get_long(handle, CURLINFO_SSL_VERIFYRESULT, &verdict)
     _ = approval_curl_get_long(handle, CURLINFO_OS_ERRNO, &systemError)

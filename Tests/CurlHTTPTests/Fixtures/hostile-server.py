@@ -93,6 +93,13 @@ class Connection:
             self.head("103 Early Hints", X_Interim="yes")
         self.answer("after three hints")
 
+    def do_switching(self):
+        """Another protocol, which begins at once, later, or never."""
+        self.head("101 Switching Protocols", Upgrade="other", Connection="Upgrade")
+        if self.argument != "silent":
+            self.send(b"x" * int(self.argument))
+        return self.wait_for_the_client_to_go()
+
     def do_trailers(self):
         self.head(Transfer_Encoding="chunked")
         self.send(b"2\r\nok\r\n0\r\nX-Trailer: late\r\n\r\n")

@@ -7,6 +7,16 @@ extension EndToEnd {
   @Suite struct Stops {
     enum MonotonicInstant: String, CaseIterable { case idle, challenged, held, answering, disconnected }
 
+    /// As when the terminal closes in which the service was started.
+    @Test("A hang-up stops the token like a term signal") func hangUp() async throws {
+      try await withScene { fixture in
+        let process = try fixture.token.running
+        process.send(SIGHUP)
+        #expect(try await process.exit() == .code(0))
+        #expect(process.errors.lines.last?.contains("stopped") == true)
+      }
+    }
+
     @Test(
       "A term signal stops the token within two seconds, or when an answer that was begun has ended",
       arguments: MonotonicInstant.allCases)

@@ -7,17 +7,17 @@ import Synchronization
 package enum MainThread {
   private static let stop = Mutex<(@Sendable () -> Void)?>(nil)
 
-  /// Sets what SIGTERM and SIGINT do, in place of ending the process; nil: they end it. Has an effect only in a program
-  /// that was started with `run`.
+  /// Sets what SIGTERM, SIGINT and SIGHUP do, in place of ending the process; nil: they end it. Has an effect only in a
+  /// program that was started with `run`.
   package static func onStopSignal(_ body: (@Sendable () -> Void)?) { stop.withLock { $0 = body } }
 
   /// Runs `body` as the first task of the program and ends the process with exit code 0 after it. Must be called before
-  /// the program has threads: all of them inherit that SIGTERM and SIGINT are blocked.
+  /// the program has threads: all of them inherit that these signals are blocked.
   package static func run(_ body: @escaping @Sendable () async -> Void) -> Never {
     var signals = sigset_t()
     sigemptyset(&signals)
-    // A signal that the parent ignores, such as SIGINT for a job in the background, stays ignored.
-    for number in [SIGTERM, SIGINT] where !isIgnored(number) { sigaddset(&signals, number) }
+    // A signal that the parent ignores, such as SIGINT for a job in the background, or SIGHUP under nohup, stays ignored.
+    for number in [SIGTERM, SIGINT, SIGHUP] where !isIgnored(number) { sigaddset(&signals, number) }
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     _ = approval_linux_use_one_arena()
     useTaskThreads()

@@ -30,11 +30,11 @@ package struct Daemon: Sendable {
     self.controlSocket = controlSocket
   }
 
-  /// Runs until SIGTERM or SIGINT.
+  /// Runs until SIGTERM, SIGINT or SIGHUP.
   /// - Parameters:
   ///   - manager: gets a message at intervals while the service works.
   ///   - onReady: called when commands are accepted.
-  ///   - onStop: called at SIGTERM or SIGINT.
+  ///   - onStop: called at such a signal.
   package func run(
     under manager: ServiceManager, onReady: @escaping @Sendable () -> Void, onStop: @escaping @Sendable () -> Void
   ) async throws {

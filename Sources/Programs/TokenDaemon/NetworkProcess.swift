@@ -28,7 +28,7 @@ package struct NetworkProcess: Sendable {
     socket = UnixSocket(descriptor: 3)
   }
 
-  /// Runs until SIGTERM or SIGINT.
+  /// Runs until SIGTERM, SIGINT or SIGHUP.
   /// - Parameters: as for `Daemon.run`.
   package func run(
     under manager: ServiceManager, onReady: @escaping @Sendable () -> Void, onStop: @escaping @Sendable () -> Void

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
+import Foundation
 import Glibc
 import Testing
 
@@ -43,18 +44,19 @@ import Testing
 
   /// The service closes the connection at once, before the client has written, or after.
   @Test("A refusal is reported, and is not the absence of a service", arguments: 0..<20)
-  func refusal(round: Int) async throws {
+  func refusal(round: Int) throws {
     let path = path()
-    let listener = try UnixSocket.listening(at: path)
+    let socket = try UnixSocket.listening(at: path)
+    let listener = socket.descriptor
     defer { unlink(path) }
-    async let refused: Void = Task.detached {
-      let caller = UnixSocket(descriptor: accept(listener.descriptor, nil, nil))
-      try caller.write(line: Array(#"{"error":"too busy","code":69}"#.utf8))
-    }.value
-    let client = Task.detached { try ControlClient(path: path).call(.status, Done.self) }
-    let failure = await #expect(throws: CommandError.self) { try await client.value }
+    // Both sides block their thread.
+    Thread.detachNewThread {
+      let caller = UnixSocket(descriptor: accept(listener, nil, nil))
+      try? caller.write(line: Array(#"{"error":"too busy","code":69}"#.utf8))
+    }
+    let failure = #expect(throws: CommandError.self) { try ControlClient(path: path).call(.status, Done.self) }
     #expect(failure?.description == "too busy" && failure?.isServiceMissing == false)
-    try await refused
+    extendLifetime(socket)
   }
 
   @Test("A path that does not fit is refused") func aPathThatDoesNotFitIsRefused() {

@@ -110,6 +110,8 @@ struct Server {
   /// Runs the services until SIGTERM or SIGINT and the time to drain are over; a second signal ends that time. Does not
   /// wait for services that do not end: a request may wait for a database that does not answer.
   private func run(_ group: ServiceGroup) async throws {
+    // From here on: a signal while the services start must not end the process without a result.
+    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
     let ended = AsyncSignal()
     let outcome = Mutex(Result<Void, any Error>.success(()))
     Task {
@@ -118,7 +120,7 @@ struct Server {
     }
     let stopping = Task {
       var draining: Task<Void, Never>?
-      for await _ in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
+      for await _ in signals {
         readiness.drain()
         let drainTime = Duration.seconds(configuration.operations?.drainSeconds ?? 0)
         guard draining == nil, drainTime > .zero else { break }

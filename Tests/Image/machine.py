@@ -157,19 +157,15 @@ class Lines:
 
 
 class Machine:
-    def __init__(self, directory, card, boot, options=""):
-        """`boot` has the files `kernel`, `initrd` and `cmdline.txt`; `options` are added to the kernel's command line."""
+    def __init__(self, directory, card, loader):
+        """`loader` is U-Boot, which takes everything else from the card."""
         self.directory = pathlib.Path(directory)
         self.console = self.directory / "console.log"
         for name in ("qmp.sock", "qtest.sock", "shell.sock"):
             (self.directory / name).unlink(missing_ok=True)
-        line = (boot / "cmdline.txt").read_text().strip() + " console=ttyAMA0 loglevel=4 systemd.journald.forward_to_console=1"
-        # systemd's limits are those of a machine that the board has for itself.
-        line += " systemd.default_timeout_start_sec=600 systemd.default_device_timeout_sec=600"
-        line = f"{line} {options}".strip()
-        command = ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a53", "-smp", "2", "-m", "1024"]
+        command = ["qemu-system-aarch64", "-M", "virt,acpi=off", "-cpu", "cortex-a53", "-smp", "2", "-m", "1024"]
         command += ["-display", "none", "-monitor", "none", "-no-reboot", "-serial", f"file:{self.console}"]
-        command += ["-kernel", str(boot / "kernel"), "-initrd", str(boot / "initrd"), "-append", line]
+        command += ["-bios", str(loader)]
         command += ["-drive", f"if=none,id=card,file={card},format=raw", "-device", "virtio-blk-pci,drive=card"]
         command += ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=", "-device", "virtio-rng-pci"]
         command += ["-device", "qemu-xhci", "-device", "usb-kbd,id=keypad"]

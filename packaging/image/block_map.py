@@ -13,7 +13,7 @@ import struct
 import sys
 
 BLOCK = 4096
-FAT32_LBA, EXTENDED_LBA = 0x0C, 0x0F
+FAT32_LBA, EXTENDED = 0x0C, (0x05, 0x0F)
 # An empty partition begins with zeros, so that a former file system is not found there.
 BEGINNING = 64 * 1024
 
@@ -32,7 +32,7 @@ def entries(image, offset):
 def partitions(image):
     """(type, offset, size) of each partition, and of the records of the extended one, whose type is None."""
     for kind, offset, size in entries(image, 0):
-        if kind != EXTENDED_LBA:
+        if kind not in EXTENDED:
             yield kind, offset, size
             continue
         record = offset
@@ -40,7 +40,7 @@ def partitions(image):
             yield None, record, 512
             following = None
             for inner, start, length in entries(image, record):
-                if inner == EXTENDED_LBA:
+                if inner in EXTENDED:
                     following = offset + start
                 else:
                     yield inner, record + start, length

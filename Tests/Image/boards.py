@@ -7,14 +7,17 @@ usage: boards.py IMAGE
 Exit code 1: something is missing.
 """
 import re
+import struct
 import subprocess
 import sys
+import zlib
 
 from card import Card
 from checks import check, exit_code
 
-# What the firmware of the board reads from the first partition, the device trees of its models, the drivers of its
-# card, its network, its USB port, its watchdog and its GPIO chip, and the files of its Wi-Fi chip.
+# What the firmware of the board reads from the first partition (U-Boot passes the device tree on), the device trees of
+# its models, the drivers of its card, its network, its USB port, its watchdog and its GPIO chip, and the files of its
+# Wi-Fi chip.
 SMALL = ["bootcode.bin", "start.elf", "fixup.dat"]
 COMMON = ["pinctrl-bcm2835", "bcm2835", "sdhci-iproc", "brcmfmac", "bcm2835_wdt"]
 BOARDS = {
@@ -64,29 +67,76 @@ def initramfs_names(data):
         data = data[position:].lstrip(b"\0")
 
 
+def check_boot_loader(card, names):
+    configuration = settings(card.get("config.txt").decode())
+    check("config.txt: arm_64bit=1", configuration.get("arm_64bit") == "1")
+    check("config.txt: the firmware starts U-Boot, which is on the SD card",
+          configuration.get("kernel") == "u-boot.bin" and "u-boot.bin" in names)
+    check("config.txt: the firmware loads no initramfs", "initramfs" not in configuration)
+    check("U-Boot is that of Debian's package", card.get("u-boot.bin") == card.root_file("/usr/lib/u-boot/rpi_arm64/u-boot.bin"))
+    environment = card.get("uboot.env")
+    variables = dict(line.split("=", 1) for line in environment[4:].split(b"\0\0")[0].decode().split("\0"))
+    check("its environment has the size that it wants, and a right checksum",
+          len(environment) == 0x4000 and struct.unpack_from("<I", environment)[0] == zlib.crc32(environment[4:]))
+    check("no key on a keypad stops it", variables["bootdelay"] == "-2" and variables["stdin"] == "serial")
+    check("it does not wait for USB, and starts from no network", "preboot" not in variables and
+          not re.search("bootflow|dhcp|pxe|usb", variables["bootcmd"]))
+    script = card.get("boot.scr")
+    magic, checksum, _, size, _, _, own = struct.unpack_from(">7I", script)
+    check("its script is on the SD card", magic == 0x27051956 and size == len(script) - 64 and own == zlib.crc32(script[64:]) and
+          checksum == zlib.crc32(script[:4] + bytes(4) + script[8:64]) and b"booti" in script)
+    states = card.slots_state()
+    check("both copies of the state of the slots are the same: slot A is good, slot B is empty",
+          len(states) == 2 and states[0] == states[1] and states[0]["BOOT_ORDER"] == "A" and states[0]["BOOT_A_GOOD"] == "1" and
+          states[0]["BOOT_B_GOOD"] == states[0]["BOOT_B_LEFT"] == "0")
+
+
+def check_slot(card):
+    """The version of the kernel in the slot."""
+    kernel, options = card.slot_file("vmlinuz"), card.slot_file("options.txt").decode()
+    size = struct.unpack_from("<Q", kernel, 16)[0]
+    check("the kernel is one that U-Boot starts (booti)", kernel[56:60] == b"ARM\x64")
+    # As in boot.cmd. 512 MiB of memory, less 76 for graphics, and U-Boot at its end.
+    check("kernel and initramfs have space in the memory of a Zero 2 W",
+          size <= 0x6000000 and 0xA000000 + len(card.slot_file("initrd.img")) <= 416 << 20)
+    words = options.removeprefix("options=").split()
+    check("options.txt: one line for U-Boot, without a root, which U-Boot adds",
+          options.startswith("options=") and options.count("\n") == 1 and not re.search(r"\broot=|\brw\b", options))
+    check("options.txt: rootwait, and a restart after a panic", {"rootwait", "panic=10"} <= set(words))
+    check("options.txt: no cma=, with which a Raspberry Pi 4 does not boot", not any(w.startswith("cma=") for w in words))
+    check("options.txt: no huge pages, for which the kernel would keep memory free", "transparent_hugepage=never" in words)
+    version = re.search(rb"Linux version (\S+) ", kernel)[1].decode()
+    check("the modules of this kernel are in the root", bool(card.root_file(f"/usr/lib/modules/{version}/modules.dep")))
+    return version
+
+
+def check_updates(card):
+    configuration = card.root_file("/etc/rauc/system.conf").decode()
+    devices = re.findall(r"^device=/dev/disk/by-partuuid/(\w+)-0(\d)$", configuration, re.M)
+    check("RAUC has the partitions of both slots", devices == [(f"{card.signature:08x}", number) for number in "2536"])
+    check("and the certificate of the updates", b"BEGIN CERTIFICATE" in card.root_file("/etc/rauc/keyring.pem"))
+    check("only root may install", b"<deny send_destination" in card.root_file("/etc/dbus-1/system.d/approval-token-rauc.conf"))
+
+
 def main():
     card = Card(sys.argv[1])
     names = set(card.names())
     print("the SD card")
     check("the first partition is FAT, at the start of an MBR, as the boot ROM of Raspberry Pi 3 wants it",
-          card.fat.kind == 0x0C and card.fat.offset < card.root.offset < card.state.offset)
-    configuration = settings(card.get("config.txt").decode())
-    check("config.txt: arm_64bit=1", configuration.get("arm_64bit") == "1")
-    check("config.txt: the kernel is on the SD card", configuration.get("kernel") in names)
-    check("config.txt: the initramfs is on the SD card", configuration.get("initramfs") in names)
-    words = card.get("cmdline.txt").decode().split()
-    check("cmdline.txt: the root is this card's second partition, and read-only",
-          {f"root=PARTUUID={card.signature:08x}-02", "ro", "rootwait"} <= set(words))
-    check("cmdline.txt: no cma=, with which a Raspberry Pi 4 does not boot", not any(w.startswith("cma=") for w in words))
-    check("cmdline.txt: no huge pages, for which the kernel would keep memory free", "transparent_hugepage=never" in words)
-    version = configuration.get("kernel", "").removeprefix("vmlinuz-")
-    check("the modules of this kernel are in the root", bool(card.root_file(f"/usr/lib/modules/{version}/modules.dep")))
+          card.fat.kind == 0x0C and card.fat.offset < card.slots["A"].root.offset < card.state.offset)
+    check("its partitions are found by the signature of the image",
+          f"PARTUUID={card.signature:08x}-01 " in card.root_file("/etc/fstab").decode())
+    check_boot_loader(card, names)
+    version = check_slot(card)
+    check_updates(card)
     modules = f"/usr/lib/modules/{version}/modules"
     built_in = drivers_in(card.root_file(f"{modules}.builtin").decode())
     loadable = drivers_in(card.root_file(f"{modules}.dep").decode())
-    early = built_in | drivers_in("\n".join(initramfs_names(card.get(configuration["initramfs"]))))
+    early = built_in | drivers_in("\n".join(initramfs_names(card.slot_file("initrd.img"))))
     check("there are drivers in the lists", min(map(len, (built_in, loadable, early - built_in))) > 50)
     check("a driver that does not exist is not found", not {"pinctrl-bcm9999"} & (built_in | loadable | early))
+    for driver in ("loop", "dm-verity"):
+        check(f"the kernel has {driver}, for updates", driver in built_in | loadable)
     for driver in EARLY:
         check(f"{driver} is there before the root is mounted", driver in early)
     files = card.root_names()

@@ -4,12 +4,34 @@ import hashlib
 import re
 import struct
 import subprocess
+import zlib
+
+
+EXTENDED = 0x0F
+# The two copies of the state of the slots, before the first partition.
+COPIES, COPY_SIZE = (1 << 20, 2 << 20), 4096
 
 
 class Partition:
-    def __init__(self, entry):
+    def __init__(self, entry, base):
         self.is_bootable, self.kind = entry[0] == 0x80, entry[4]
         self.offset, self.size = (512 * number for number in struct.unpack("<II", entry[8:16]))
+        self.offset += base
+
+
+class Slot:
+    def __init__(self, root, kernel):
+        self.root, self.kernel = root, kernel
+
+
+def states_of(copies):
+    """The variables of each valid copy of the state of the slots, the one that counts last."""
+    valid = []
+    for copy in copies:
+        if struct.unpack_from("<I", copy)[0] == zlib.crc32(copy[4:]):
+            lines = copy[4:].split(b"\0\0")[0].decode().split("\0")
+            valid.append(dict(line.split("=", 1) for line in lines))
+    return sorted(valid, key=lambda state: int(state["BOOT_SEQUENCE"], 16))
 
 
 def mapped_blocks(block_map):
@@ -22,12 +44,29 @@ def mapped_blocks(block_map):
 class Card:
     def __init__(self, path):
         self.path = path
-        with open(path, "rb") as card:
-            record = card.read(512)
-        if record[510:] != b"\x55\xaa":
-            raise RuntimeError("the SD card has no master boot record")
+        record = self.record(0)
         (self.signature,) = struct.unpack_from("<I", record, 440)
-        self.fat, self.root, self.state = [Partition(record[446 + 16 * n : 462 + 16 * n]) for n in range(3)]
+        self.fat, root_a, root_b, extended = [Partition(record[446 + 16 * n : 462 + 16 * n], 0) for n in range(4)]
+        if extended.kind != EXTENDED:
+            raise RuntimeError("the fourth partition is not an extended one")
+        inner, place = [], extended.offset
+        for _ in range(3):
+            record = self.record(place)
+            inner.append(Partition(record[446:462], place))
+            place = Partition(record[462:478], extended.offset).offset
+        self.slots = {"A": Slot(root_a, inner[0]), "B": Slot(root_b, inner[1])}
+        self.state = inner[2]
+
+    def record(self, offset):
+        record = self.read(offset, 512)
+        if record[510:] != b"\x55\xaa":
+            raise RuntimeError("the SD card has no master boot record, or no record of an extended partition")
+        return record
+
+    def read(self, offset, size):
+        with open(self.path, "rb") as card:
+            card.seek(offset)
+            return card.read(size)
 
     @classmethod
     def flashed(cls, image, path):
@@ -45,9 +84,9 @@ class Card:
                     card.write(source.read(size))
         return cls(path)
 
-    def mtools(self, command, *arguments, text=None):
+    def mtools(self, command, *arguments, text=None, part=None):
         return subprocess.run(
-            [command, "-i", f"{self.path}@@{self.fat.offset}", *arguments], check=True, capture_output=True, input=text
+            [command, "-i", f"{self.path}@@{(part or self.fat).offset}", *arguments], check=True, capture_output=True, input=text
         ).stdout
 
     def names(self):
@@ -60,34 +99,37 @@ class Card:
     def get(self, name):
         return self.mtools("mcopy", f"::{name}", "-")
 
+    def put_file(self, name, path):
+        self.mtools("mcopy", "-o", path, f"::{name}")
+
     def fat_bytes(self):
-        with open(self.path, "rb") as card:
-            card.seek(self.fat.offset)
-            return card.read(self.fat.size)
+        return self.read(self.fat.offset, self.fat.size)
 
-    def boot_files(self, boot):
-        """Copies what a board's boot loader would take."""
-        boot.mkdir()
-        for prefix, target in (("vmlinuz", "kernel"), ("initrd", "initrd"), ("cmdline.txt", "cmdline.txt")):
-            (name,) = [name for name in self.names() if name.startswith(prefix)]
-            (boot / target).write_bytes(self.get(name))
-        return boot
+    def slot_file(self, name, slot="A"):
+        """A file that U-Boot reads from a slot."""
+        return self.mtools("mcopy", f"::{name}", "-", part=self.slots[slot].kernel)
 
-    def root_hash(self):
-        """SHA-256 of the root partition."""
-        digest = hashlib.sha256()
+    def slots_state(self):
+        """The valid copies of the state of the slots, the one that counts last."""
+        return states_of(self.read(place, COPY_SIZE) for place in COPIES)
+
+    def root_hash(self, slot="A"):
+        """SHA-256 of the file system of a root."""
+        root, digest = self.slots[slot].root, hashlib.sha256()
+        (size,) = struct.unpack_from("<Q", self.read(root.offset, 64), 40)
         with open(self.path, "rb") as card:
-            card.seek(self.root.offset)
-            for _ in range(self.root.size // (1 << 20)):
-                digest.update(card.read(1 << 20))
+            card.seek(root.offset)
+            while size > 0:
+                digest.update(card.read(min(size, 1 << 20)))
+                size -= 1 << 20
         return digest.hexdigest()
 
-    def root_names(self):
+    def root_names(self, slot="A"):
         return subprocess.run(
-            ["unsquashfs", "-offset", str(self.root.offset), "-lls", self.path], check=True, capture_output=True, text=True
-        ).stdout
+            ["unsquashfs", "-offset", str(self.slots[slot].root.offset), "-lls", self.path], check=True, capture_output=True,
+            text=True).stdout
 
-    def root_file(self, path):
+    def root_file(self, path, slot="A"):
         return subprocess.run(
-            ["unsquashfs", "-offset", str(self.root.offset), "-cat", self.path, path.lstrip("/")], check=True,
+            ["unsquashfs", "-offset", str(self.slots[slot].root.offset), "-cat", self.path, path.lstrip("/")], check=True,
             capture_output=True).stdout

@@ -8,9 +8,11 @@ import queue
 import re
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
+import zlib
 
 # The lines of boards/qemu-virt.
 BUTTON, RED, GREEN, BLUE = 0, 4, 5, 6
@@ -28,6 +30,22 @@ COLORS = {
 
 # A wait is never longer than this many times its limit.
 MOST_SLOWNESS = 5
+
+
+# The environment of U-Boot, in the board's flash memory: as packaging/image/boot/uboot.txt, with the addresses of this
+# board. Its memory begins at 1 GiB.
+FLASH_SIZE, ENVIRONMENT_SIZE = 64 << 20, 0x40000
+ENVIRONMENT = [
+    "bootcmd=virtio scan; if load virtio 0:1 ${scriptaddr} boot.scr; then source ${scriptaddr}; fi; reset",
+    "bootdelay=-2", "devtype=virtio", "devnum=0", "loadaddr=0x40200000", "scriptaddr=0x40200000", "fdt_addr=0x40000000",
+    "fdt_high=0xffffffff", "initrd_high=0xffffffff", "stdin=serial", "stdout=serial", "stderr=serial"]
+
+
+def write_flash(path):
+    data = "\0".join(ENVIRONMENT).encode().ljust(ENVIRONMENT_SIZE - 4, b"\0")
+    with open(path, "wb") as flash:
+        flash.write(struct.pack("<I", zlib.crc32(data)) + data)
+        flash.truncate(FLASH_SIZE)
 
 
 class Timeout(Exception):
@@ -157,19 +175,17 @@ class Lines:
 
 
 class Machine:
-    def __init__(self, directory, card, boot, options=""):
-        """`boot` has the files `kernel`, `initrd` and `cmdline.txt`; `options` are added to the kernel's command line."""
+    def __init__(self, directory, card, loader):
+        """`loader` is U-Boot, which takes everything else from the card."""
         self.directory = pathlib.Path(directory)
         self.console = self.directory / "console.log"
         for name in ("qmp.sock", "qtest.sock", "shell.sock"):
             (self.directory / name).unlink(missing_ok=True)
-        line = (boot / "cmdline.txt").read_text().strip() + " console=ttyAMA0 loglevel=4 systemd.journald.forward_to_console=1"
-        # systemd's limits are those of a machine that the board has for itself.
-        line += " systemd.default_timeout_start_sec=600 systemd.default_device_timeout_sec=600"
-        line = f"{line} {options}".strip()
-        command = ["qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a53", "-smp", "2", "-m", "1024"]
+        command = ["qemu-system-aarch64", "-M", "virt,acpi=off", "-cpu", "cortex-a53", "-smp", "2", "-m", "1024"]
         command += ["-display", "none", "-monitor", "none", "-no-reboot", "-serial", f"file:{self.console}"]
-        command += ["-kernel", str(boot / "kernel"), "-initrd", str(boot / "initrd"), "-append", line]
+        flash = self.directory / "flash.img"
+        write_flash(flash)
+        command += ["-bios", str(loader), "-drive", f"if=pflash,unit=1,format=raw,readonly=on,file={flash}"]
         command += ["-drive", f"if=none,id=card,file={card},format=raw", "-device", "virtio-blk-pci,drive=card"]
         command += ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=", "-device", "virtio-rng-pci"]
         command += ["-device", "qemu-xhci", "-device", "usb-kbd,id=keypad"]

@@ -57,8 +57,13 @@ def check_block_map(image, compressed, scratch):
     check("bmaptool refuses an image with another byte",
           not succeeds("bmaptool", "copy", "--bmap", block_map, copy, scratch / "2.img"))
     card = Card.flashed(image, scratch / "used-card.img")
+    check("slot B is empty there", not any(
+        card.read(part.offset, 4096).strip(b"\0") for part in (card.slots["B"].root, card.slots["B"].kernel)))
+    check("the state of the slots is there", card.slots_state() == Card(image).slots_state())
     check("on an SD card that had other contents, the root is the same", card.root_hash() == Card(image).root_hash())
-    for name, part, command in (("FAT", card.fat, ["fsck.vfat", "-n"]), ("state", card.state, ["e2fsck", "-fn"])):
+    parts = [("FAT", card.fat, ["fsck.vfat", "-n"]), ("kernel", card.slots["A"].kernel, ["fsck.vfat", "-n"]),
+             ("state", card.state, ["e2fsck", "-fn"])]
+    for name, part, command in parts:
         with open(card.path, "rb") as source, open(copy, "wb") as target:
             source.seek(part.offset)
             target.write(source.read(part.size))

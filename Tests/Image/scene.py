@@ -2,6 +2,7 @@
 """A token server, a card and the board that it is in, and what a user and a portal do with them."""
 import base64
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,12 +13,16 @@ from machine import Machine, Timeout, wait
 from server import Server
 
 PIN = "13589"
+# systemd's limits are those of a machine that the board has for itself.
+OPTIONS = ("console=ttyAMA0 loglevel=4 systemd.journald.forward_to_console=1 "
+           "systemd.default_timeout_start_sec=600 systemd.default_device_timeout_sec=600")
 LOG = pathlib.Path(__file__).parents[2] / ".build/logs/test-image-console.log"
 
 
 class Scene:
     def __init__(self, program, directory):
         self.directory, self.machine = directory, None
+        self.loader = directory / "u-boot.bin"
         self.server = Server(program, directory)
 
     # The SD card
@@ -25,7 +30,7 @@ class Scene:
     def flash(self, image):
         """Writes the image to a card, and puts the files of a user there."""
         self.card = Card.flashed(image, self.directory / "card.img")
-        self.card.boot_files(self.directory / "boot")
+        shutil.copy(image.with_name(image.stem + ".u-boot.bin"), self.loader)
         self.root = self.card.root_hash()
         self.uri = self.server.activation()
         self.card.put("approval-token.toml", 'board = "qemu-virt"\nhost = "token-of-alice"\n')
@@ -41,8 +46,9 @@ class Scene:
         """`unit` is the text of a systemd unit that runs in this boot; it is not on the SD card."""
         if unit:
             text = base64.b64encode(unit.encode()).decode()
-            options = f"systemd.set_credential_binary=systemd.extra-unit.trial.service:{text} systemd.wants=trial.service"
-        self.machine = Machine(self.directory, self.card.path, self.directory / "boot", options)
+            options = f"systemd.set_credential_binary=systemd.extra-unit.test.service:{text} systemd.wants=test.service"
+        self.card.put("kernel-options.txt", f"extra={OPTIONS} {options}".strip() + "\n")
+        self.machine = Machine(self.directory, self.card.path, self.loader)
 
     def says(self, text, seconds, since=0):
         """Waits for a text on the console after its first `since` characters."""

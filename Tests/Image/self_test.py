@@ -17,26 +17,61 @@ from checks import check, exit_code
 PROGRAM = pathlib.Path(__file__).parents[2] / "packaging/image/root/usr/libexec/approval-token/report-self-test"
 
 
-def report(result, text):
-    """The exit code of the program, the calls of its commands, and the log on the SD card."""
-    with tempfile.TemporaryDirectory() as directory:
-        root = pathlib.Path(directory)
-        for name in ("boot/firmware", "commands"):
-            (root / name).mkdir(parents=True)
-        for command, end in (("mount", ""), ("runuser", f"printf '{text}'\nexit {result}\n")):
-            (root / "commands" / command).write_text(f'#!/bin/sh\necho {command} "$@" >>{root}/calls\n{end}')
-            (root / "commands" / command).chmod(0o755)
-        environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
-        status = subprocess.run([PROGRAM], env=environment, stdout=subprocess.DEVNULL).returncode
-        log = root / "boot/firmware/approval-token.log"
-        return status, (root / "calls").read_text(), log.read_text() if log.exists() else ""
+class Start:
+    """One start of a board: the exit code of the program, the calls of its commands, and the log on the SD card."""
+
+    def __init__(self, result, text, is_on_trial=False, board='board = "qemu-virt"', mark=0):
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            for name in ("boot/firmware", "commands", "proc", "etc/approval-token", "usr/share/approval-token"):
+                (root / name).mkdir(parents=True)
+            (root / "proc/cmdline").write_text("ro rauc.slot=B " + "approval_token.trial=1 quiet" * is_on_trial + "\n")
+            (root / "etc/approval-token/config.toml").write_text(board + "\n")
+            (root / "usr/share/approval-token/image-version").write_text("1.2\n")
+            for command, end in (("mount", ""), ("systemctl", ""), ("rauc", f"exit {mark}\n"),
+                                 ("runuser", f"printf '{text}'\nexit {result}\n")):
+                (root / "commands" / command).write_text(f'#!/bin/sh\necho {command} "$@" >>{root}/calls\n{end}')
+                (root / "commands" / command).chmod(0o755)
+            environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
+            self.status = subprocess.run(
+                [PROGRAM], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+            log, calls = root / "boot/firmware/approval-token.log", root / "calls"
+            self.calls = calls.read_text() if calls.exists() else ""
+            self.log = log.read_text() if log.exists() else ""
+
+
+def check_each_start():
+    start = Start(0, "good  vault\\ngood  panel\\n")
+    check("it is asked of the service, as its user",
+          "--user=approval-token -- approval-token self-test --within" in start.calls)
+    check("one that passes writes nothing to the SD card", start.status == 0 and "mount" not in start.calls and not start.log)
+    check("and marks no slot", "rauc" not in start.calls)
+    start = Start(1, "good  vault\\nBAD   panel: no chip\\n")
+    check("one that fails is in the log", start.status == 1 and start.log.rstrip().endswith("  self-test failed: BAD   panel: no chip"))
+    check("and does not restart the board", "rauc" not in start.calls and "reboot" not in start.calls)
+    start = Start(69, "", board="# board = none")
+    check("without a board nothing is tested", start.status == 0 and start.calls == "" and not start.log)
+
+
+def check_trial():
+    passed = Start(0, "good  vault\\n", is_on_trial=True)
+    check("after an update, a system that passes is marked good, and its time limit ends", passed.status == 0 and
+          "rauc status mark-good" in passed.calls and "systemctl stop approval-token-trial.timer" in passed.calls)
+    check("the log has its version", passed.log.rstrip().endswith("  update: version 1.2 is in use"))
+    failed = Start(69, "no service\\n", is_on_trial=True)
+    check("one that fails is marked bad, and the board restarts", failed.status == 1 and "mark-good" not in failed.calls and
+          failed.calls.index("rauc status mark-bad") < failed.calls.index("systemctl --no-block reboot"))
+    check("the log has the reason", "  self-test failed: no service" in failed.log and
+          failed.log.rstrip().endswith("  update: version 1.2 is not used: its self-test failed"))
+    broken = Start(0, "good  vault\\n", is_on_trial=True, mark=1)
+    check("if it cannot be marked good, the time limit stays", broken.status != 0 and "systemctl stop" not in broken.calls)
+    broken = Start(1, "BAD   vault\\n", is_on_trial=True, mark=1)
+    check("if it cannot be marked bad, the board restarts", "systemctl --no-block reboot" in broken.calls)
+    check("a token without a board is kept", "mark-good" in Start(69, "", is_on_trial=True, board="").calls)
 
 
 if __name__ == "__main__":
     print("the self-test")
-    status, calls, log = report(0, "good  vault\\ngood  panel\\n")
-    check("it is asked of the service, as its user", "--user=approval-token -- approval-token self-test --within" in calls)
-    check("one that passes writes nothing to the SD card", status == 0 and "mount" not in calls and not log)
-    status, calls, log = report(1, "good  vault\\nBAD   panel: no chip\\n")
-    check("one that fails is in the log", status == 1 and log.rstrip().endswith("  self-test failed: BAD   panel: no chip"))
+    check_each_start()
+    check_trial()
     sys.exit(exit_code())

@@ -3,8 +3,9 @@
 
 usage: block_map.py IMAGE
 
-All blocks are, except those in no partition, and the free clusters of the FAT partition. It does not matter what these contain.
-Blocks of zeros are listed, too: otherwise the former contents of the SD card would stay there.
+All blocks are, except those in no partition, the free clusters of FAT partitions, and in the slots what follows the root or is
+empty. It does not matter what these contain. Other blocks of zeros are listed: otherwise the former contents of the SD card
+would stay there.
 """
 import hashlib
 import os
@@ -12,17 +13,38 @@ import struct
 import sys
 
 BLOCK = 4096
-FAT32_LBA = 0x0C
+FAT32_LBA, EXTENDED = 0x0C, (0x05, 0x0F)
+# An empty partition begins with zeros, so that a former file system is not found there.
+BEGINNING = 64 * 1024
 
 
-def partitions(image):
-    """(type, offset, size) of each partition in the master boot record, in bytes."""
+def entries(image, offset):
+    """(type, offset, size) of the four entries in the master boot record, or in one of an extended partition, in bytes."""
+    image.seek(offset)
     record = image.read(512)
     for number in range(4):
         entry = record[446 + 16 * number : 462 + 16 * number]
         start, sectors = struct.unpack("<II", entry[8:])
         if entry[4]:
             yield entry[4], 512 * start, 512 * sectors
+
+
+def partitions(image):
+    """(type, offset, size) of each partition, and of the records of the extended one, whose type is None."""
+    for kind, offset, size in entries(image, 0):
+        if kind not in EXTENDED:
+            yield kind, offset, size
+            continue
+        record = offset
+        while record is not None:
+            yield None, record, 512
+            following = None
+            for inner, start, length in entries(image, record):
+                if inner in EXTENDED:
+                    following = offset + start
+                else:
+                    yield inner, record + start, length
+            record = following
 
 
 def used_in_fat(image, offset):
@@ -42,11 +64,27 @@ def used_in_fat(image, offset):
             yield data + (number - 2) * size, data + (number - 1) * size
 
 
+def used(image, kind, offset, size):
+    """(begin, end) of the parts in use of a partition."""
+    image.seek(offset)
+    beginning = image.read(BEGINNING)
+    if not beginning.strip(b"\0"):
+        yield offset, offset + min(size, BEGINNING)
+    elif kind == FAT32_LBA:
+        yield from used_in_fat(image, offset)
+    elif beginning.startswith(b"hsqs"):
+        yield offset, offset + struct.unpack_from("<Q", beginning, 40)[0]
+    else:
+        yield offset, offset + size
+
+
 def ranges(image):
     """(first, last) of the blocks to be written, in order, the last included."""
-    parts = [(0, 512)]
-    for kind, offset, size in partitions(image):
-        parts += used_in_fat(image, offset) if kind == FAT32_LBA else [(offset, offset + size)]
+    table = list(partitions(image))
+    # Before the first partition, there is the state of the slots.
+    parts = [(0, min(offset for _, offset, _ in table))]
+    for kind, offset, size in table:
+        parts += used(image, kind, offset, size)
     found = []
     for begin, end in sorted(parts):
         first, last = begin // BLOCK, (end - 1) // BLOCK

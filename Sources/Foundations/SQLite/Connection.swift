@@ -5,7 +5,7 @@ import Glibc
 /// A connection to a database file, with one owner. Threads must share it with a `Mutex`; each process opens its own.
 package struct Connection: ~Copyable {
   let handle: OpaquePointer
-  private let prepared = PreparedStatements()
+  private let prepared: PreparedStatements
   /// How long a call waits for other connections, in milliseconds.
   static let patience: Int32 = 5_000
 
@@ -33,6 +33,8 @@ package struct Connection: ~Copyable {
       throw error
     }
     self.handle = handle
+    // Not before the last error: Swift 6.2 cannot compile an initializer that fails with a part of the value made.
+    prepared = PreparedStatements()
     sqlite3_busy_timeout(handle, Self.patience)
   }
 

@@ -39,6 +39,16 @@ import Testing
     let ready = try ReadyServer(configuration: Self.configuration(), withPIN: true)
     let (server, device, fixture) = (ready.server, ready.device, PINFixture(ready))
     let address = try Self.address(of: server)
+    let fresh = try server.curl(address + "/metrics").expect(200).text
+    // `increase()` needs the value before the first event.
+    for series in [
+      #"token_server_pin_attempts_total{result="limit_reached"}"#,
+      #"token_server_transactions_ended_total{state="expired"}"#, "token_server_transaction_answer_seconds_count",
+      #"token_server_http_requests_total{method="POST",route="/oauth/token",status="503"}"#,
+      #"token_server_http_requests_total{method="POST",route="/device/v1/requests/{tid}/answers",status="500"}"#,
+    ] {
+      #expect(Self.value(of: series, in: fresh) == "0", "\(series) in \(fresh)")
+    }
     let transaction = try fixture.ask(device)
     let waiting = try server.curl(address + "/metrics").expect(200)
     #expect(waiting.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8")

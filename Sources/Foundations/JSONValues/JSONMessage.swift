@@ -27,18 +27,34 @@ package enum JSONMessage {
   }
 
   private static func explain(_ error: any Error) -> String {
-    func path(_ context: DecodingError.Context) -> String {
-      context.codingPath.map(\.stringValue).joined(separator: ".")
-    }
-    return switch error as? DecodingError {
-    case .keyNotFound(let key, let context):
-      "\"\((context.codingPath + [key]).map(\.stringValue).joined(separator: "."))\" is missing"
-    case .typeMismatch(let type, let context): "\"\(path(context))\" is not a \(type)"
-    case .valueNotFound(_, let context): "\"\(path(context))\" is null"
+    switch error as? DecodingError {
+    case .keyNotFound(let key, let context): "\(place(context.codingPath + [key])) is missing"
+    case .typeMismatch(let type, let context): "\(place(context.codingPath)) is not \(name(of: type))"
+    case .valueNotFound(_, let context): "\(place(context.codingPath)) is null"
     case .dataCorrupted(let context) where !context.codingPath.isEmpty:
-      "\"\(path(context))\" has an unknown value"
+      "\(place(context.codingPath)) has an unknown value"
     case .dataCorrupted, nil: "not JSON"
     @unknown default: "not JSON"
+    }
+  }
+
+  /// The path of a member, in quotes: `"a.b[0]"`.
+  private static func place(_ path: [any CodingKey]) -> String {
+    guard !path.isEmpty else { return "the whole text" }
+    let steps = path.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }.joined()
+    return "\"\(steps.hasPrefix(".") ? String(steps.dropFirst()) : steps)\""
+  }
+
+  /// The JSON type that is decoded as a Swift type.
+  private static func name(of type: Any.Type) -> String {
+    switch type {
+    case is String.Type: "a string"
+    case is Bool.Type: "true or false"
+    case is any BinaryInteger.Type: "a whole number"
+    case is any BinaryFloatingPoint.Type: "a number"
+    case is [Any].Type: "a list"
+    case is [String: Any].Type: "an object"
+    default: "of the expected type"
     }
   }
 }

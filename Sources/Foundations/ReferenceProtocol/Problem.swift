@@ -139,6 +139,17 @@ package struct Problem: Codable, Sendable, Equatable, Error {
     self.state = state
   }
 
+  /// A problem without a type of its own (RFC 9457 §4.2.1), with the number of a general error.
+  /// - Parameter title: the phrase of the HTTP status.
+  package init(status: Int, title: String, detail: String? = nil, retryable: Bool = false) {
+    type = "about:blank"
+    self.title = title
+    self.status = status
+    self.detail = detail
+    code = 10000
+    self.retryable = retryable
+  }
+
   /// The problem's type; nil for a slug that this version does not know.
   package var slug: Slug? { type.split(separator: "/").last.flatMap { Slug(rawValue: String($0)) } }
 }

@@ -17,7 +17,7 @@ struct Server {
   /// The values of this process's metrics.
   let registry: PrometheusRegistry
   /// The time for open requests at the end; then they are canceled.
-  private static let gracefulTime = Duration.milliseconds(1200)
+  private static let gracefulTime = Duration.milliseconds(1000)
   private let readiness = Readiness()
   private let log = Logger(label: "token-server")
 
@@ -31,6 +31,7 @@ struct Server {
   func run(ready: @escaping @Sendable (String) -> Void) async throws {
     let store = try directory.openStore(configuration.database)
     let hasher = KeyedHasher(try directory.pepper())
+    try await directory.verifyPepper(hasher, of: store)
     let clock = ServerClock.system
     let membership = store.sharedBy.map { Membership(store: store, sharing: $0, clock: clock, log: log) }
     let eventSharing = store.sharedBy.map { EventSharing(store: store, sharing: $0, clock: clock, log: log) }
@@ -39,6 +40,7 @@ struct Server {
     let mailboxes = mailboxes(hasher, server: store.sharedBy?.server ?? "")
     let found = try await store.write { try $0.setAsideUnreadable(now: clock.now()) }
     for warning in found.warnings { log.warning("\(warning)") }
+    for warning in directory.exposedSecrets(configuration) { log.warning("\(warning)") }
     for warning in ScriptProcesses.warnings(about: configuration, in: directory) { log.warning("\(warning)") }
     try await mailboxes?.restore(from: store)
     let deviceLog = DeviceLog(log)
@@ -54,19 +56,23 @@ struct Server {
       hub: hub, expiry: expiry, mailboxes: mailboxes,
       scripts: BuiltInVerifiers(besides: ScriptProcesses(directory: directory, log: deviceLog)),
       servers: membership?.servers ?? ServerCount())
-    try await membership?.join()
+    // Ends when health checks and metrics have their address.
+    let (beforeReady, operationsListen) = AsyncStream.makeStream(of: Void.self)
     let httpService = try interfaces.service(
       ServerCertificate(
         certificateFile: directory.file(configuration.certificateFile),
         privateKeyFile: directory.file(configuration.privateKeyFile)),
       maxConnections: try DescriptorLimit.raise(for: configuration.limits, log: log)
     ) { [configuration, readiness] port in
+      for await _ in beforeReady {}
+      guard !Task.isCancelled else { return }
       let issuer = configuration.issuer ?? configuration.issuer(onPort: port)
       origin.resolve(issuer)
       do { try await store.write { try $0.setIssuer(issuer) } } catch { log.error("issuer not stored: \(error)") }
       readiness.begin()
       ready(issuer)
     }
+    try await membership?.join()
     let worker = callbackWorker(store, clock, callbacksDue)
     // Events of commands and of other servers.
     let events: any Service =
@@ -77,8 +83,12 @@ struct Server {
     // The first to start is the last to end: health checks answer while the server drains.
     let operations = configuration.operations.map { settings in
       OperationsInterface(store: store, hub: hub, readiness: readiness, registry: registry, clock: clock)
-        .service(settings) { [log] port in log.notice("health checks and metrics on port \(port)") }
+        .service(settings) { [log] port in
+          log.notice("health checks and metrics on port \(port)")
+          operationsListen.finish()
+        }
     }
+    if operations == nil { operationsListen.finish() }
     let heartbeats = membership.map { Membership.Heartbeats(membership: $0, hub: hub, mailboxes: mailboxes) }
     // Others are told of this server, and of its last events, until it has answered the last request.
     let all: [(any Service)?] = [

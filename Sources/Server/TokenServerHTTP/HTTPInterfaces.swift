@@ -43,9 +43,10 @@ package struct HTTPInterfaces: Sendable {
     let keyring = ServerKeyring(store: store.records, hasher: hasher)
     let revocations = Revocations(store: store.records, keyring: keyring, origin: origin)
     let router = Router(context: ServerContext.self)
+    let allowed = AllowedMethods()
     router.add(
       middleware: OuterMiddleware(
-        origin: origin, nonces: hub.nonces, revocations: revocations, sources: sources,
+        origin: origin, nonces: hub.nonces, revocations: revocations, sources: sources, allowed: allowed,
         logsAccess: configuration.accessLog))
     let gate = gate(revocations)
     let pins = PINAttemptVerifier(
@@ -55,6 +56,10 @@ package struct HTTPInterfaces: Sendable {
     addOAuthRoutes(to: router, gate, keyring, pins, authenticators)
     addDeviceRoutes(to: router, gate, keyring, pins, authenticators)
     addPortalRoutes(to: router, gate)
+    allowed.learn(router)
+    for route in router.routes {
+      ServerMetrics.begin(route: route.path.description, method: route.method.rawValue)
+    }
     return router
   }
 

@@ -14,9 +14,40 @@ package struct ServerCertificate: Sendable {
   let certificateFile: String
   let privateKeyFile: String
 
+  /// What is wrong with the files, with the setting and the remedy.
+  package struct CertificateError: Error, Equatable, CustomStringConvertible {
+    package let description: String
+  }
+
   package init(certificateFile: String, privateKeyFile: String) {
     self.certificateFile = certificateFile
     self.privateKeyFile = privateKeyFile
+  }
+
+  /// - Throws: `CertificateError`
+  fileprivate func configuration() throws -> TLSConfiguration {
+    guard let chain = try? NIOSSLCertificate.fromPEMFile(certificateFile), !chain.isEmpty else {
+      throw CertificateError(
+        description: "\(certificateFile), which is tls.certificate, must have certificates in PEM: "
+          + "the server's first, then those of its authorities")
+    }
+    guard let key = try? NIOSSLPrivateKey(file: privateKeyFile, format: .pem) else {
+      throw CertificateError(
+        description: "\(privateKeyFile), which is tls.key, must have a private key in PEM without a passphrase")
+    }
+    var tls = TLSConfiguration.makeServerConfiguration(
+      certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
+    tls.minimumTLSVersion = .tlsv12
+    tls.applicationProtocols = ["http/1.1"]
+    // How long a closed connection waits for the client's close_notify. A client need not send one, and the end of the
+    // server must not wait for it.
+    tls.shutdownTimeout = .milliseconds(200)
+    do { _ = try NIOSSLContext(configuration: tls) } catch {
+      throw CertificateError(
+        description: "the key in \(privateKeyFile) (tls.key) does not belong to the first certificate in "
+          + "\(certificateFile) (tls.certificate)")
+    }
+    return tls
   }
 }
 
@@ -41,12 +72,7 @@ extension HTTPInterfaces {
   }
 
   private func tlsServer(_ certificate: ServerCertificate, _ connections: ConnectionTable) throws -> HTTPServerBuilder {
-    let chain = try NIOSSLCertificate.fromPEMFile(certificate.certificateFile)
-    let key = try NIOSSLPrivateKey(file: certificate.privateKeyFile, format: .pem)
-    var tls = TLSConfiguration.makeServerConfiguration(
-      certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
-    tls.minimumTLSVersion = .tlsv12
-    tls.applicationProtocols = ["http/1.1"]
+    let tls = try certificate.configuration()
     let limits = configuration.limits
     let http = HTTP1Channel.Configuration(
       additionalChannelHandlers: [ConnectionGuard(table: connections, sources: sources, limits: limits)],
@@ -55,7 +81,10 @@ extension HTTPInterfaces {
     let balancers = configuration.proxyProtocolFrom
     return HTTPServerBuilder { [sources, tls] responder in
       let channel = EventLoopChannel(
-        base: try TLSChannel(HTTP1Channel(responder: responder, configuration: http), tlsConfiguration: tls),
+        base: try TLSChannel(
+          FramedChannel(
+            base: HTTP1Channel(responder: responder, configuration: http), largestBody: Request.largestBody),
+          tlsConfiguration: tls),
         group: MultiThreadedEventLoopGroup.singleton)
       guard !balancers.isEmpty else { return channel }
       return ProxiedChannel(base: channel, balancers: balancers, sources: sources)

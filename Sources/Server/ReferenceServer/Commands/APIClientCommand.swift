@@ -25,7 +25,7 @@ struct APIClientCommand: AsyncParsableCommand {
     func run() async throws {
       let id = try validated(id, as: "a client id")
       guard !id.contains(":") else { throw ValidationError("a client id must not contain a colon (RFC 7617)") }
-      let session = try options.open()
+      let session = try await options.open()
       let (secret, hash) = session.newPortalSecret()
       let client = APIClient(
         id: id, secretHash: hash, mayAuthenticate: mobileAuthentication, mayManageDevices: endUser,
@@ -46,7 +46,7 @@ struct APIClientCommand: AsyncParsableCommand {
     var id: String
 
     func run() async throws {
-      let session = try options.open()
+      let session = try await options.open()
       let (secret, hash) = session.newPortalSecret()
       guard try await session.store.write({ [id] in try $0.renewAPIClient(id, secretHash: hash) }) else {
         throw CommandError("there is no client \(id)")

@@ -30,7 +30,7 @@ struct ActivationCodeCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let session = try options.open()
+    let session = try await options.open()
     guard try await session.store.read({ [user] in try $0.hasUser(UserID(user)) }) else {
       throw CommandError("there is no user \(user); add one with \"token-server user add\"")
     }

@@ -24,11 +24,12 @@ struct CommonOptions: ParsableArguments {
     Swift.print(text().sanitizedLines)
   }
 
-  func open() throws -> AdminSession {
+  func open() async throws -> AdminSession {
     let directory = serverDirectory
     let hasher = KeyedHasher(try directory.pepper())
-    return AdminSession(
-      store: try directory.openStore(directory.configuration().database), hasher: hasher, directory: directory)
+    let store = try directory.openStore(directory.configuration().database)
+    try await directory.verifyPepper(hasher, of: store)
+    return AdminSession(store: store, hasher: hasher, directory: directory)
   }
 }
 

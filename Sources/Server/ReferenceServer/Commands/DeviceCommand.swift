@@ -112,7 +112,7 @@ struct DeviceCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let session = try options.open()
+      let session = try await options.open()
       let isThere = try await session.store.read { [device] in try $0.hasDevice(ClientID(device)) }
       guard isThere else { throw CommandError("there is no device \(device)") }
       let now = ServerClock.system.now()

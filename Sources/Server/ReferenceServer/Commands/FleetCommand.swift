@@ -47,7 +47,7 @@ struct FleetCommand: AsyncParsableCommand {
   func run() async throws {
     let rows = try FleetList(text(of: list)).rows
     let common = try commonLines()
-    let session = try options.open()
+    let session = try await options.open()
     let maker = try await ActivationMaker(session)
     let enrollments = rows.map { (row: $0, activation: maker.make()) }
     let now = ServerClock.system.now()

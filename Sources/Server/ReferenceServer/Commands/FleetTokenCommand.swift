@@ -24,7 +24,7 @@ struct FleetTokenCommand: AsyncParsableCommand {
 
     func run() async throws {
       let name = try validated(name, as: "a name")
-      let session = try options.open()
+      let session = try await options.open()
       let token = Random.bytes(32).lowercaseHex
       let hash = session.hasher.hash(token, for: .fleetToken)
       let now = ServerClock.system.now()

@@ -64,7 +64,13 @@ struct ServeCommand: AsyncParsableCommand {
       }
     }
     let registry = PrometheusRegistry()
-    if configuration.operations != nil { MetricsSystem.bootstrap(registry) }
+    if let operations = configuration.operations {
+      guard (try? SocketAddress.makeAddressResolvingHost(operations.listen, port: operations.port)) != nil else {
+        throw CommandError("\"operations.listen\" is not an address of this machine: \(operations.listen)")
+      }
+      MetricsSystem.bootstrap(registry)
+      ServerMetrics.begin()
+    }
     let lock = try directory.lockForServing()
     defer { close(lock) }
     do {

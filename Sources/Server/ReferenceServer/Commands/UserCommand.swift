@@ -40,7 +40,7 @@ struct UserCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let session = try options.open()
+      let session = try await options.open()
       let now = ServerClock.system.now()
       try await session.requireUser(user)
       try await session.change { [user] in try $0.deleteUser(UserID(user), now: now) }
@@ -69,7 +69,7 @@ struct UserCommand: AsyncParsableCommand {
 
     func run() async throws {
       let now = ServerClock.system.now()
-      let session = try options.open()
+      let session = try await options.open()
       try await session.requireUser(user)
       let wasHeld = try await session.store.write { [user] in try $0.endHold(of: UserID(user), now: now) }
       options.print(

@@ -14,10 +14,11 @@ extension ConfigurationFile.AuthenticatorTable {
   func checked(
     after configuration: ServerConfiguration
   ) throws(ConfigurationFile.ConfigurationError) -> ServerConfiguration.Authenticator {
-    guard (1...64).contains(id.utf8.count), id != AuthenticatorEntry.pinIdentifier,
+    guard (1...64).contains(id.utf8.count), ![AuthenticatorEntry.pinIdentifier, ".", ".."].contains(id),
       id.utf8.allSatisfy({ Self.isAllowed($0) })
     else {
-      throw .init("an authenticator's id has 1 to 64 of a-z, 0-9, \"-\", \"_\" and \".\", and is not \"pin\"")
+      throw .init(
+        "an authenticator's id has 1 to 64 of a-z, 0-9, \"-\", \"_\" and \".\", and is not \"pin\", \".\" or \"..\"")
     }
     func fail(_ why: String) -> ConfigurationFile.ConfigurationError { .init("authenticator \"\(id)\": \(why)") }
     guard configuration.authenticator(id) == nil else { throw fail("is defined twice") }
@@ -36,7 +37,8 @@ extension ConfigurationFile.AuthenticatorTable {
       return authenticator
     }
     authenticator.maxFailures =
-      try ConfigurationFile.within(1...100, maxFailures, "authenticator.max_failures") ?? authenticator.maxFailures
+      try ConfigurationFile.within(1...100, maxFailures, "max_failures", of: "authenticator \"\(id)\"")
+      ?? authenticator.maxFailures
     if let signature {
       guard scripts == nil, timeLimitSeconds == nil, user == nil else {
         throw fail("\"scripts\", \"time_limit_seconds\" and \"user\" are not for an authenticator with \"signature\"")
@@ -53,7 +55,7 @@ extension ConfigurationFile.AuthenticatorTable {
     }
     authenticator.scripts = scripts
     authenticator.timeLimitSeconds =
-      try ConfigurationFile.within(1...60, timeLimitSeconds, "authenticator.time_limit_seconds")
+      try ConfigurationFile.within(1...60, timeLimitSeconds, "time_limit_seconds", of: "authenticator \"\(id)\"")
       ?? authenticator.timeLimitSeconds
     if let user {
       guard (1...32).contains(user.utf8.count), user.utf8.allSatisfy({ Self.isAllowed($0) }), user.first != "-" else {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
 import MQTT
 import ReferenceProtocol
 import Secrets
@@ -12,14 +13,9 @@ import Secrets
 extension ConfigurationFile {
   func checked() throws(ConfigurationError) -> ServerConfiguration {
     var configuration = ServerConfiguration()
-    configuration.listen = listen ?? configuration.listen
+    configuration.listen = try address(listen, "listen") ?? configuration.listen
     configuration.port = try within(0...65535, port, "port") ?? configuration.port
-    if let issuer {
-      guard issuer.hasPrefix("https://"), !issuer.hasSuffix("/") else {
-        throw ConfigurationError("\"issuer\" must be https://HOST[:PORT] without a slash at the end, not \"\(issuer)\"")
-      }
-      configuration.issuer = issuer
-    }
+    if let issuer { configuration.issuer = try checkedIssuer(issuer) }
     configuration.accessLog = accessLog ?? false
     configuration.certificateFile = tls?.certificate ?? configuration.certificateFile
     configuration.privateKeyFile = tls?.key ?? configuration.privateKeyFile
@@ -29,10 +25,15 @@ extension ConfigurationFile {
     configuration.mqtt = try mqtt.map { entry throws(ConfigurationError) in try checked(entry) }
     if let operations {
       var settings = ServerConfiguration.Operations()
-      settings.listen = operations.listen ?? settings.listen
+      settings.listen = try address(operations.listen, "operations.listen") ?? settings.listen
       settings.port = try within(0...65535, operations.port, "operations.port") ?? settings.port
       settings.drainSeconds =
         try within(0...300, operations.drainSeconds, "operations.drain_seconds") ?? settings.drainSeconds
+      guard
+        settings.port == 0 || settings.port != configuration.port
+          || ![settings.listen, "0.0.0.0", "::"].contains(configuration.listen)
+            && !["0.0.0.0", "::"].contains(settings.listen)
+      else { throw ConfigurationError("\"operations.port\" and \"port\" are both \(settings.port)") }
       configuration.operations = settings
     }
     if let database {
@@ -44,25 +45,63 @@ extension ConfigurationFile {
     configuration.callbackPrivateAddresses = try ranges(callbackPrivateAddresses, "callback_private_addresses")
     configuration.proxyProtocolFrom = try ranges(proxyProtocolFrom, "proxy_protocol_from")
     for entry in callback ?? [] {
-      do { _ = try CallbackURL(parsing: entry.url) } catch {
-        throw ConfigurationError("callback url \"\(entry.url)\" \(error)")
-      }
-      guard (entry.username == nil) == (entry.password == nil) else {
-        throw ConfigurationError("callback \"\(entry.url)\" needs both username and password, or neither")
-      }
-      configuration.callbacks.append(.init(url: entry.url, username: entry.username, password: entry.password))
+      configuration.callbacks.append(try checked(entry, after: configuration.callbacks))
     }
     for entry in authenticator ?? [] {
       configuration.authenticators.append(try entry.checked(after: configuration))
     }
     for entry in type ?? [] {
-      let type = try entry.withAuthenticator(checked(entry, after: configuration.types), configuration)
+      let type = try entry.withAuthenticator(checked(entry, after: configuration), configuration)
       guard type.method != .pushWithPIN || configuration.application.pin else {
         throw ConfigurationError("type \"\(type.name)\": the method \"push_with_pin\" needs application.pin = true")
       }
       configuration.types.append(type)
     }
     return configuration
+  }
+
+  private func address(_ text: String?, _ name: String) throws(ConfigurationError) -> String? {
+    guard text?.isEmpty != true else { throw ConfigurationError("\"\(name)\" is empty; it must be an address") }
+    return text
+  }
+
+  /// An issuer is compared as text, and has paths appended.
+  private func checkedIssuer(_ issuer: String) throws(ConfigurationError) -> String {
+    let rest = issuer.dropFirst("https://".count)
+    guard issuer.hasPrefix("https://"), !rest.contains(where: { "/?@".contains($0) }), CallbackURL.isAcceptable(issuer)
+    else {
+      throw ConfigurationError(
+        "\"issuer\" must be https://HOST[:PORT] without a path or a slash at the end, not \"\(issuer)\"")
+    }
+    return issuer
+  }
+
+  private func checked(
+    _ entry: Callback, after earlier: [ServerConfiguration.Callback]
+  ) throws(ConfigurationError) -> ServerConfiguration.Callback {
+    do { _ = try CallbackURL(parsing: entry.url) } catch {
+      throw ConfigurationError("callback url \"\(entry.url)\" \(error)")
+    }
+    func fail(_ why: String) -> ConfigurationError { .init("callback \"\(entry.url)\" \(why)") }
+    guard !earlier.contains(where: { $0.url == entry.url }) else { throw fail("is defined twice") }
+    guard (entry.username == nil) == (entry.password == nil) else {
+      throw fail("needs both username and password, or neither")
+    }
+    // RFC 7617 §2.
+    guard entry.username?.contains(":") != true else { throw fail("has a colon in its username") }
+    guard ![entry.username, entry.password].contains(where: { $0?.hasControlCharacter == true }) else {
+      throw fail("has a control character in its username or password")
+    }
+    return .init(url: entry.url, username: entry.username, password: entry.password)
+  }
+
+  /// A text for portals or logs.
+  private func shown(_ text: String?, _ name: String) throws(ConfigurationError) -> String? {
+    guard let text else { return nil }
+    guard (1...128).contains(text.utf8.count), text.isSafeToShow else {
+      throw ConfigurationError("\"\(name)\" must have 1 to 128 bytes without control or format characters")
+    }
+    return text
   }
 
   private func ranges(_ texts: [String]?, _ name: String) throws(ConfigurationError) -> [AddressRange] {
@@ -82,8 +121,16 @@ extension ConfigurationFile {
     settings.enrollment = file.enrollment ?? settings.enrollment
     settings.uniqueServerKeys = file.uniqueServerKeys ?? settings.uniqueServerKeys
     settings.callbackAllowList = file.callbackAllowList ?? settings.callbackAllowList
-    settings.portalPlatformAlias = file.portalPlatformAlias ?? settings.portalPlatformAlias
-    settings.minimumSoftwareVersion = file.minimumSoftwareVersion ?? settings.minimumSoftwareVersion
+    settings.portalPlatformAlias =
+      try shown(file.portalPlatformAlias, "mobile_authentication.portal_platform_alias") ?? settings.portalPlatformAlias
+    if let version = file.minimumSoftwareVersion {
+      guard version.isSoftwareVersion else {
+        throw ConfigurationError(
+          "\"mobile_authentication.minimum_software_version\" must be numbers with dots, such as \"1.2.0\", "
+            + "not \"\(version)\"")
+      }
+      settings.minimumSoftwareVersion = version
+    }
     if let mode = file.pushEnrollmentMode {
       guard let mode = ServerConfiguration.PushEnrollmentMode(rawValue: mode) else {
         throw ConfigurationError("push_enrollment_mode is \"single\", \"override\" or \"multiple\", not \"\(mode)\"")
@@ -117,8 +164,8 @@ extension ConfigurationFile {
   private func check(
     _ file: Application?, into application: inout ServerConfiguration.Application
   ) throws(ConfigurationError) {
-    application.id = file?.id ?? application.id
-    application.name = file?.name ?? application.name
+    application.id = try shown(file?.id, "application.id") ?? application.id
+    application.name = try shown(file?.name, "application.name") ?? application.name
     application.pin = file?.pin ?? application.pin
     application.biometric = file?.biometric ?? application.biometric
     application.customAuthenticators = file?.customAuthenticators ?? application.customAuthenticators
@@ -160,12 +207,12 @@ extension ConfigurationFile {
   }
 
   private func checked(
-    _ entry: TypeEntry, after earlier: [ServerConfiguration.MobileAuthenticationType]
+    _ entry: TypeEntry, after configuration: ServerConfiguration
   ) throws(ConfigurationError) -> ServerConfiguration.MobileAuthenticationType {
-    guard !entry.name.isEmpty, entry.name.utf8.count <= 64 else {
-      throw ConfigurationError("a type's name has 1 to 64 bytes")
+    guard (1...64).contains(entry.name.utf8.count), entry.name.isSafeToShow else {
+      throw ConfigurationError("a type's name has 1 to 64 bytes without control or format characters")
     }
-    guard !earlier.contains(where: { $0.name == entry.name }) else {
+    guard !configuration.types.contains(where: { $0.name == entry.name }) else {
       throw ConfigurationError("the type \"\(entry.name)\" is defined twice")
     }
     guard let method = ApprovalRequest.Method(known: entry.method) else {
@@ -175,7 +222,15 @@ extension ConfigurationFile {
     }
     var type = ServerConfiguration.MobileAuthenticationType(name: entry.name, method: method)
     type.requestExpiresIn =
-      try within(1...86_400, entry.requestExpiresIn, "type.request_expires_in") ?? type.requestExpiresIn
+      try within(1...86_400, entry.requestExpiresIn, "request_expires_in", of: "type \"\(entry.name)\"")
+      ?? type.requestExpiresIn
+    let longest = configuration.mobileAuthentication.maxMessageLength
+    for (language, message) in (entry.messages ?? [:]).sorted(by: { $0.key < $1.key }) {
+      guard message.unicodeScalars.count <= longest else {
+        throw ConfigurationError(
+          "type \"\(entry.name)\": the message \"\(language)\" is longer than max_message_length, \(longest)")
+      }
+    }
     type.messages = entry.messages ?? [:]
     type.callbackOnExpiry = entry.callbackOnExpiry ?? false
     type.supersede = entry.supersede ?? false
@@ -184,16 +239,32 @@ extension ConfigurationFile {
   }
 
   private func within(
-    _ range: ClosedRange<Int>, _ value: Int?, _ name: String
+    _ range: ClosedRange<Int>, _ value: Int?, _ name: String, of table: String? = nil
   ) throws(ConfigurationError) -> Int? {
-    try Self.within(range, value, name)
+    try Self.within(range, value, name, of: table)
   }
 
-  static func within(_ range: ClosedRange<Int>, _ value: Int?, _ name: String) throws(ConfigurationError) -> Int? {
+  /// - Parameter table: the entry of a list that has the setting.
+  static func within(
+    _ range: ClosedRange<Int>, _ value: Int?, _ name: String, of table: String? = nil
+  ) throws(ConfigurationError) -> Int? {
     guard let value else { return nil }
     guard range.contains(value) else {
-      throw ConfigurationError("\"\(name)\" is \(value); it must be \(range.lowerBound) to \(range.upperBound)")
+      throw ConfigurationError(
+        (table.map { "\($0): " } ?? "")
+          + "\"\(name)\" is \(value); it must be \(range.lowerBound) to \(range.upperBound)")
     }
     return value
+  }
+}
+
+extension String {
+  fileprivate var hasControlCharacter: Bool { utf8.contains { $0 < 0x20 || $0 == 0x7F } }
+
+  /// Whether this is numbers with dots, each of which `SoftwareVersion` can compare.
+  fileprivate var isSoftwareVersion: Bool {
+    let numbers = split(separator: ".", omittingEmptySubsequences: false)
+    return (1...8).contains(numbers.count)
+      && numbers.allSatisfy { (1...9).contains($0.utf8.count) && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }
   }
 }

@@ -36,7 +36,8 @@ struct ServerDirectory: Sendable {
   }
 
   /// Opens the database that the configuration names, and creates or updates its tables.
-  func openStore(_ database: ServerConfiguration.Database?) throws -> Store {
+  /// - Parameter isNew: whether the database file is a new one, which is empty.
+  func openStore(_ database: ServerConfiguration.Database?, isNew: Bool = false) throws -> Store {
     if let database {
       return try Store(PostgreSQLAddress(database.url), connections: database.connections)
     }
@@ -44,14 +45,27 @@ struct ServerDirectory: Sendable {
       throw DirectoryError(
         description: "there is no database in \(path): restore it, or create a new server with \"token-server init\"")
     }
-    return try Store(path: databaseFile)
+    // SQLite takes an empty file for a new database.
+    let size = try? FileManager.default.attributesOfItem(atPath: databaseFile)[.size] as? Int
+    guard isNew || size != 0 else {
+      throw DirectoryError(
+        description: "\(databaseFile) is empty: restore it, or create a new server with \"token-server init\"")
+    }
+    do { return try Store(path: databaseFile) } catch {
+      throw DirectoryError(description: "cannot open the database \(databaseFile): \(error); restore it from a backup")
+    }
+  }
+
+  /// The file with the pepper.
+  var pepperSource: String {
+    let credential = ProcessInfo.processInfo.environment["CREDENTIALS_DIRECTORY"].map { $0 + "/token-server-pepper" }
+    return credential.flatMap { FileManager.default.fileExists(atPath: $0) ? $0 : nil } ?? pepperFile
   }
 
   /// The key of all stored verifiers, from a systemd credential or the file that `init` created. Without it, an
   /// attacker cannot use a copy of the database to guess a code or token.
   func pepper() throws -> SecretBytes {
-    let credential = ProcessInfo.processInfo.environment["CREDENTIALS_DIRECTORY"].map { $0 + "/token-server-pepper" }
-    let source = credential.flatMap { FileManager.default.fileExists(atPath: $0) ? $0 : nil } ?? pepperFile
+    let source = pepperSource
     var bytes = try read(source)
     defer { cleanse(&bytes) }
     guard bytes.count == 32 else {

@@ -28,13 +28,14 @@ package struct CallbackURL: Sendable, Equatable {
   }
 
   package enum ParseError: Error, Equatable, Sendable, CustomStringConvertible {
-    case tooLong, scheme, character, host, port, percentEncoding
+    case tooLong, scheme, character, userInfo, host, port, percentEncoding
 
     package var description: String {
       switch self {
       case .tooLong: "is longer than \(CallbackURL.longest) bytes"
       case .scheme: "does not begin with https:// or http://"
       case .character: "has a character that no URL has; percent-encode it (RFC 3986)"
+      case .userInfo: "has a user or password; configure them as [[callback]] of the server"
       case .host: "names no host: a DNS name, an IPv4 address, or an IPv6 address in brackets is needed"
       case .port: "has a port that is not 1 to 65535"
       case .percentEncoding: "has a % that is not followed by two hex digits"
@@ -45,8 +46,7 @@ package struct CallbackURL: Sendable, Equatable {
   package init(parsing text: String) throws(ParseError) {
     guard text.utf8.count <= Self.longest else { throw .tooLong }
     let bytes = Array(text.utf8)
-    // No fragment, because it is never sent. No user info: credentials are configured, so an @ can only be part of a
-    // path.
+    // No fragment, because it is never sent.
     guard bytes.allSatisfy(Self.isAllowed) else { throw .character }
     let scheme = bytes.prefix { $0 != UInt8(ascii: ":") }.lowercased
     guard scheme == "http" || scheme == "https", bytes.dropFirst(scheme.utf8.count).starts(with: "://".utf8) else {
@@ -54,6 +54,8 @@ package struct CallbackURL: Sendable, Equatable {
     }
     let rest = bytes.dropFirst(scheme.utf8.count + 3)
     let authority = rest.prefix { ![UInt8(ascii: "/"), UInt8(ascii: "?")].contains($0) }
+    // Credentials are configured, so an @ can only be part of a path or query.
+    guard !authority.contains(UInt8(ascii: "@")) else { throw .userInfo }
     guard !rest.dropFirst(authority.count).contains(where: { "[]".utf8.contains($0) }) else { throw .character }
     guard Self.hasOnlyWholeTriplets(rest.dropFirst(authority.count)) else { throw .percentEncoding }
     self.text = text

@@ -22,6 +22,32 @@ package enum ServerMetrics {
     "token_server_database_waiting": "Database transactions that wait.",
   ]
 
+  /// Creates the series whose labels are known, with the value 0: `increase()` does not count the first event of a
+  /// counter that appears with it.
+  package static func begin() {
+    for state in ["authenticated", "rejected", "failed", "expired", "cancelled", "superseded"] { ended(state, by: 0) }
+    for result in ["right", "wrong", "limit_reached"] { attempted(result, by: 0) }
+    _ = timer("token_server_transaction_answer_seconds", [])
+    _ = timer("token_server_transaction_delivery_seconds", [])
+  }
+
+  /// The same for a route: the statuses that its server counts as faults, and 400, by which codes are guessed.
+  package static func begin(route: String, method: String) {
+    for status in ["400", "500", "503"] {
+      _ = Counter(
+        label: "token_server_http_requests_total",
+        dimensions: [("method", method), ("route", route), ("status", status)])
+    }
+  }
+
+  private static func ended(_ state: String, by count: Int64 = 1) {
+    Counter(label: "token_server_transactions_ended_total", dimensions: [("state", state)]).increment(by: count)
+  }
+
+  private static func attempted(_ result: String, by count: Int64 = 1) {
+    Counter(label: "token_server_pin_attempts_total", dimensions: [("result", result)]).increment(by: count)
+  }
+
   /// - Parameters:
   ///   - route: the route's pattern; nil if no route matched.
   ///   - duration: to the head of the response.
@@ -38,7 +64,7 @@ package enum ServerMetrics {
   }
 
   package static func count(_ ending: Effects.Ending) {
-    Counter(label: "token_server_transactions_ended_total", dimensions: [("state", ending.state.rawValue)]).increment()
+    ended(ending.state.rawValue)
     guard ending.state == .authenticated || ending.state == .rejected else { return }
     timer("token_server_transaction_answer_seconds", []).recordNanoseconds(ending.after.nanoseconds)
   }
@@ -56,7 +82,7 @@ package enum ServerMetrics {
       case .wrong: "wrong"
       case .limitReached: "limit_reached"
       }
-    Counter(label: "token_server_pin_attempts_total", dimensions: [("result", result)]).increment()
+    attempted(result)
   }
 
   private static func timer(_ label: String, _ dimensions: [(String, String)]) -> Timer {

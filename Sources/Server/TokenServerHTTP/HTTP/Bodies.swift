@@ -17,14 +17,15 @@ extension Request {
     }
   }
 
+  /// - Parameter errorCode: the number of an invalid parameter in the error catalog of the API, if it has one.
   /// - Throws: `ResponseError` 400 if the body has another media type or is not a form.
-  func form() async throws -> Form {
+  func form(errorCode: Int? = nil) async throws -> Form {
     let bytes = try await bytes()
     guard !bytes.isEmpty else { return Form() }
     guard Form.isMediaType(headers[.contentType]) else {
-      throw ResponseError.invalidRequest("The body must be \(Form.mediaType).")
+      throw ResponseError.invalidRequest("The body must be \(Form.mediaType).", code: errorCode)
     }
-    do { return try Form(parsing: bytes) } catch { throw ResponseError.invalidRequest("\(error).") }
+    do { return try Form(parsing: bytes) } catch { throw ResponseError.invalidRequest("\(error).", code: errorCode) }
   }
 }
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
-import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 import TokenServerCore
 
 /// Enforces the limits of one connection. One deadline runs from accept, including the TLS handshake, to the end of the
 /// response. Each later request has the same deadline; between requests the connection may be idle for a limited time.
-/// A request whose address or header is not ASCII is refused: comparing such text can take seconds.
 /// An authenticated event stream has no deadline, ends when the client closes, and does not count for its source
 /// address.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
@@ -34,11 +32,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private var source = ""
   private var counted = Counted.no
   private var isStreaming = false
-  private var isRefused = false
   /// Whether the client has closed its sending side.
   private var isInputClosed = false
-  /// The number of requests that wait for the end of their responses.
-  private var unanswered = 0
   private var atClose: (@Sendable () -> Void)?
   private var deadline: Scheduled<Void>?
 
@@ -78,29 +73,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    guard !isRefused else { return }
-    if case .head(let request) = unwrapInboundIn(data) {
-      if !isStreaming { expectEnd(within: requestTime, context) }
-      guard request.isASCII else { return refuse(context) }
-      unanswered += 1
-    }
+    if case .head = unwrapInboundIn(data), !isStreaming { expectEnd(within: requestTime, context) }
     context.fireChannelRead(data)
-  }
-
-  private func refuse(_ context: ChannelHandlerContext) {
-    isRefused = true
-    // The client would take this for the response to the request before.
-    guard unanswered == 0 else { return context.close(promise: nil) }
-    let text = ByteBuffer(string: "the address and all header fields must be ASCII\n")
-    let response = HTTPResponse(
-      status: .badRequest,
-      headerFields: [.connection: "close", .contentType: "text/plain", .contentLength: "\(text.readableBytes)"])
-    context.write(wrapOutboundOut(.head(response)), promise: nil)
-    context.write(wrapOutboundOut(.body(text)), promise: nil)
-    let ended = context.eventLoop.makePromise(of: Void.self)
-    let channel = context.channel
-    ended.futureResult.whenComplete { _ in channel.close(mode: .all, promise: nil) }
-    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: ended)
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -109,7 +83,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   private func responseEnds(_ context: ChannelHandlerContext) {
-    (unanswered, atClose) = (max(0, unanswered - 1), nil)
+    atClose = nil
     if isStreaming {
       isStreaming = false
       // A connection beyond the limit may still send its response, and is closed then.
@@ -175,12 +149,6 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     deadline?.cancel()
     let channel = context.channel
     deadline = channel.eventLoop.scheduleTask(in: time) { channel.close(mode: .all, promise: nil) }
-  }
-}
-
-extension HTTPRequest {
-  fileprivate var isASCII: Bool {
-    ([path ?? "", authority ?? ""] + headerFields.map(\.value)).allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } }
   }
 }
 

@@ -23,9 +23,9 @@ struct Form: Sendable, Equatable {
 
     var description: String {
       switch self {
-      case .badEncoding: "the form is not percent-encoded UTF-8, or a character has more than 30 combining marks"
+      case .badEncoding: "The form is not percent-encoded UTF-8, or a character has more than 30 combining marks"
       case .repeated(let name): "\"\(name)\" is present twice"
-      case .tooMany: "the form has more than 64 fields"
+      case .tooMany: "The form has more than 64 fields"
       }
     }
   }

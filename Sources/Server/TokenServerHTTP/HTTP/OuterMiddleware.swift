@@ -15,6 +15,7 @@ struct OuterMiddleware: RouterMiddleware {
   let nonces: DPoPNonces
   let revocations: Revocations
   let sources: ProxiedSources
+  let allowed: AllowedMethods
   let logsAccess: Bool
   private let log = Logger(label: "http")
 
@@ -62,15 +63,34 @@ struct OuterMiddleware: RouterMiddleware {
         : ResponseError.invalidRequest(detail).response
     case let error as StorageUnavailableError:
       log.error("\(request.method) \(request.uri.path) failed: nothing can be stored (\(error.reason))")
-      return ResponseError.cannotStore.response
+      guard isDevice else { return ResponseError.cannotStore.response }
+      return .problem(
+        Problem(
+          status: 503, title: "Service Unavailable", detail: ResponseError.cannotStore.body.errorDescription,
+          retryable: true),
+        headers: ResponseError.cannotStore.headers)
     case let error as HTTPError where error.status == .notFound:
+      if let methods = allowed.value(for: request.uri.path) { return Self.notAllowed(methods, isDevice: isDevice) }
       return isDevice ? .problem(Problem(.notFound, issuer: origin.issuer)) : ResponseError.notFound.response
     default:
       // The text of an unexpected error may contain client data; its type name does not.
       let what = (error as? CorruptRowError)?.description ?? "\(type(of: error))"
       log.error("\(request.method) \(request.uri.path) failed: \(what)")
-      return ResponseError(.internalServerError, "server_error").response
+      guard isDevice else { return ResponseError(.internalServerError, "server_error").response }
+      return .problem(Problem(status: 500, title: "Internal Server Error"))
     }
+  }
+
+  /// - Parameter methods: the value of `Allow`.
+  private static func notAllowed(_ methods: String, isDevice: Bool) -> Response {
+    guard isDevice else {
+      return ResponseError(
+        .methodNotAllowed, "invalid_request", "The method is not one of \(methods).", headers: [.allow: methods]
+      ).response
+    }
+    return .problem(
+      Problem(status: 405, title: "Method Not Allowed", detail: "the method is not one of \(methods)"),
+      headers: [.allow: methods])
   }
 }
 

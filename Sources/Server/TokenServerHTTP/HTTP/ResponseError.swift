@@ -33,5 +33,7 @@ struct ResponseError: Error {
   static let cannotStore = ResponseError(
     .serviceUnavailable, "temporarily_unavailable", "The server cannot store anything now.", code: 1002,
     headers: [.retryAfter: "30"])
-  static func invalidRequest(_ why: String) -> ResponseError { ResponseError(.badRequest, "invalid_request", why) }
+  static func invalidRequest(_ why: String, code: Int? = nil) -> ResponseError {
+    ResponseError(.badRequest, "invalid_request", why, code: code)
+  }
 }

@@ -39,20 +39,26 @@ package struct OperationsInterface: Sendable {
     let http = HTTP1Channel.Configuration(
       additionalChannelHandlers: [ConnectionGuard(table: connections, limits: limits)])
     return Application(
-      router: router(), server: .http1(configuration: http),
+      router: router(),
+      server: HTTPServerBuilder { responder in
+        FramedChannel(base: HTTP1Channel(responder: responder, configuration: http), largestBody: Request.largestBody)
+      },
       configuration: .init(address: .hostname(settings.listen, port: settings.port)),
       onServerRunning: { channel in listening(channel.localAddress?.port ?? 0) },
       eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton), logger: Logger(label: "operations"))
   }
 
   func router() -> Router<BasicRequestContext> {
-    let router = Router()
+    let allowed = AllowedMethods()
+    let router = Router(options: .autoGenerateHeadEndpoints)
+    router.add(middleware: AllowMiddleware(allowed: allowed))
     router.get("/healthz") { _, _ in Self.text("ok") }
     router.get("/readyz") { _, _ in await ready() }
     router.get("/metrics") { _, _ in
       await updateGauges()
       return Self.text(registry.text(ServerMetrics.descriptions), mediaType: PrometheusRegistry.mediaType)
     }
+    allowed.learn(router, withHead: true)
     return router
   }
 
@@ -91,5 +97,21 @@ package struct OperationsInterface: Sendable {
     Response(
       status: status, headers: [.contentType: mediaType, .cacheControl: "no-store"],
       body: .init(byteBuffer: ByteBuffer(string: text.hasSuffix("\n") ? text : text + "\n")))
+  }
+}
+
+/// Replaces 404 by 405 at a path that has other methods.
+private struct AllowMiddleware: RouterMiddleware {
+  typealias Context = BasicRequestContext
+
+  let allowed: AllowedMethods
+
+  func handle(
+    _ request: Request, context: Context, next: (Request, Context) async throws -> Response
+  ) async throws -> Response {
+    do { return try await next(request, context) } catch let error as HTTPError where error.status == .notFound {
+      guard let methods = allowed.value(for: request.uri.path) else { throw error }
+      return Response(status: .methodNotAllowed, headers: [.allow: methods])
+    }
   }
 }

@@ -17,8 +17,9 @@ extension ResponseError {
       "The user answered an earlier request with \"not me\"; further ones are held off for a while.", code: 1002,
       headers: [.retryAfter: "\(max(1, (milliseconds + 999) / 1000))"])
   }
+  static let badParameterCode = 1003
   static func badParameter(_ why: String) -> ResponseError {
-    ResponseError(.badRequest, "invalid_request", why, code: 1003)
+    ResponseError(.badRequest, "invalid_request", why, code: badParameterCode)
   }
   static let messageTooLong = ResponseError(.badRequest, "invalid_request", "The message is too long.", code: 1005)
   static let smsDisabled = ResponseError(.notFound, "sms_disabled", "SMS authentication is disabled.", code: 3000)

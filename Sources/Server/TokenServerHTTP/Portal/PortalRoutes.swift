@@ -49,7 +49,7 @@ struct PortalRoutes: Sendable {
 
   /// - Returns: the portal's client id and the request's form.
   private func admit(_ request: Request, _ version: PortalVersion) async throws -> (portal: String, Form) {
-    let form = try await request.form()
+    let form = try await request.form(errorCode: ResponseError.badParameterCode)
     let portal = try await gate.admit(request, form: form, to: .mobileAuthentication)
     guard configuration.mobileAuthentication.enabled else { throw ResponseError.mobileAuthenticationDisabled }
     guard version == .v4 || configuration.mobileAuthentication.pushEnrollmentMode != .multiple else {

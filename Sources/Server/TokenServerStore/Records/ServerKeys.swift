@@ -13,6 +13,17 @@ extension Database {
       [fingerprint, sealedSecret, isShared])
   }
 
+  /// The keys with their fingerprints, the shared one first. Unreadable rows are left out.
+  package func sealedServerKeys(atMost limit: Int) throws -> [(fingerprint: String, sealedSecret: [UInt8])] {
+    try rows("SELECT fingerprint, sealed_secret FROM server_key ORDER BY is_shared DESC LIMIT ?", [limit])
+      .compactMap { row in
+        guard let fingerprint = try? row.text("fingerprint"), let box = try? row.bytes("sealed_secret") else {
+          return nil
+        }
+        return (fingerprint, box)
+      }
+  }
+
   package func sealedServerKey(_ fingerprint: String) throws -> [UInt8]? {
     try row("SELECT sealed_secret FROM server_key WHERE fingerprint = ?", [fingerprint])
       .map { try $0.bytes("sealed_secret") }

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypesHTTP1
+
+/// Enforces the framing of HTTP/1.1 (RFC 9112) that the parser leaves to its user: one `Host`, no chunks in HTTP/1.0,
+/// no persistent connection with HTTP/1.0, `Expect: 100-continue`. A request whose address or header is not ASCII is
+/// refused: comparing such text can take seconds.
+///
+/// It is between the parser and the codec, because the codec drops the version and repeated `Host` fields.
+final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
+  typealias InboundIn = HTTPServerRequestPart
+  typealias InboundOut = HTTPServerRequestPart
+  typealias OutboundIn = HTTPServerResponsePart
+  typealias OutboundOut = HTTPServerResponsePart
+
+  /// The maximum size of a body for which a client is asked with 100 (Continue), in bytes.
+  private let largestBody: Int
+  /// The versions of the requests that wait for the end of their responses, oldest first.
+  private var unanswered: [HTTPVersion] = []
+  /// Whether the client of the newest request waits for 100 (Continue) before it sends the body.
+  private var awaitsContinue = false
+  /// Whether all that the client still sends is ignored.
+  private var isInputEnded = false
+  private var isRefused = false
+
+  init(largestBody: Int) { self.largestBody = largestBody }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard !isInputEnded else { return }
+    switch unwrapInboundIn(data) {
+    case .head(let head):
+      if let framingError = FramingError(head, largestBody: largestBody) { return refuse(framingError, context) }
+      unanswered.append(head.version)
+      awaitsContinue = head.expectsContinue
+      continueIfExpected(context)
+    case .body: awaitsContinue = false
+    case .end:
+      awaitsContinue = false
+      // There is no further request on a connection of HTTP/1.0.
+      isInputEnded = unanswered.last.map { $0 < .http1_1 } ?? false
+    }
+    context.fireChannelRead(data)
+  }
+
+  /// Sends 100 (Continue) when it is the turn of the newest request.
+  private func continueIfExpected(_ context: ChannelHandlerContext) {
+    guard awaitsContinue, unanswered.count == 1 else { return }
+    awaitsContinue = false
+    context.writeAndFlush(wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: .continue))), promise: nil)
+  }
+
+  private func refuse(_ error: FramingError, _ context: ChannelHandlerContext) {
+    (isInputEnded, isRefused) = (true, true)
+    // The client would take this for the response to the request before.
+    guard unanswered.isEmpty else { return context.close(promise: nil) }
+    let text = ByteBuffer(string: error.text + "\n")
+    let head = HTTPResponseHead(
+      version: .http1_1, status: error.status,
+      headers: ["Connection": "close", "Content-Type": "text/plain", "Content-Length": "\(text.readableBytes)"])
+    context.write(wrapOutboundOut(.head(head)), promise: nil)
+    context.write(wrapOutboundOut(.body(.byteBuffer(text))), promise: nil)
+    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    // The client reads the response first; the deadline of `ConnectionGuard` ends the connection otherwise.
+    context.close(mode: .output, promise: nil)
+  }
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    guard !isRefused else {
+      promise?.fail(ChannelError.ioOnClosedChannel)
+      return
+    }
+    switch unwrapOutboundIn(data) {
+    case .head(var head):
+      guard let version = unanswered.first, version < .http1_1 else { break }
+      // Chunks are not for a client of HTTP/1.0: the body ends with the connection.
+      head.version = version
+      head.headers.replaceOrAdd(name: "Connection", value: "close")
+      return context.write(wrapOutboundOut(.head(head)), promise: promise)
+    case .body: break
+    case .end:
+      guard !unanswered.isEmpty else { break }
+      let version = unanswered.removeFirst()
+      context.write(data, promise: promise)
+      guard version < .http1_1 else { return continueIfExpected(context) }
+      context.flush()
+      return context.close(mode: .output, promise: nil)
+    }
+    context.write(data, promise: promise)
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // What follows a refused request need not be a request.
+    if !isRefused { context.fireErrorCaught(error) }
+  }
+}
+
+@available(*, unavailable)
+extension FramingHandler: Sendable {}
+
+/// Why the head of a request is refused.
+private struct FramingError {
+  let status: HTTPResponseStatus
+  let text: String
+
+  /// - Returns: nil if the head is accepted.
+  init?(_ head: HTTPRequestHead, largestBody: Int) {
+    let hosts = head.headers["host"]
+    let isOld = head.version < .http1_1
+    if !head.isASCII {
+      self.init(.badRequest, "the address and all header fields must be ASCII")
+    } else if hosts.count > 1 || (hosts.isEmpty && !isOld) || !hosts.allSatisfy(Self.isHost) {
+      self.init(.badRequest, "a request has one Host field, which is HOST or HOST:PORT")
+    } else if isOld, head.headers.contains(name: "transfer-encoding") {
+      self.init(.badRequest, "HTTP/1.0 has no Transfer-Encoding")
+    } else if head.expectsContinue, head.headers["content-length"].contains(where: { Int($0) ?? .max > largestBody }) {
+      self.init(.payloadTooLarge, "the body is larger than \(largestBody / 1024) KiB")
+    } else {
+      return nil
+    }
+  }
+
+  private init(_ status: HTTPResponseStatus, _ text: String) {
+    self.status = status
+    self.text = text
+  }
+
+  /// Whether the bytes can be in a host with a port (RFC 3986 §3.2.2).
+  private static func isHost(_ text: String) -> Bool {
+    !text.isEmpty
+      && text.utf8.allSatisfy { byte in
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+          || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "-._~:[]%!$&'()*+,;=".utf8.contains(byte)
+      }
+  }
+}
+
+extension HTTPRequestHead {
+  fileprivate var isASCII: Bool {
+    uri.utf8.allSatisfy { $0 < 0x80 } && headers.allSatisfy { $0.value.utf8.allSatisfy { $0 < 0x80 } }
+  }
+
+  /// Not for HTTP/1.0 (RFC 9110 §10.1.1).
+  fileprivate var expectsContinue: Bool {
+    version >= .http1_1 && headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
+  }
+}
+
+/// HTTP/1.1 connections with a `FramingHandler`.
+struct FramedChannel<Base: ServerChildChannel>: ServerChildChannel {
+  let base: Base
+  let largestBody: Int
+
+  func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Base.Value> {
+    base.setup(channel: channel, logger: logger).flatMapThrowing { [largestBody] value in
+      let pipeline = channel.pipeline.syncOperations
+      let codec = try pipeline.handler(type: HTTP1ToHTTPServerCodec.self)
+      try pipeline.addHandler(FramingHandler(largestBody: largestBody), position: .before(codec))
+      return value
+    }
+  }
+
+  func handle(value: Base.Value, logger: Logger) async { await base.handle(value: value, logger: logger) }
+}

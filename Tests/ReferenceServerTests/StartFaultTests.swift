@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
+import Foundation
+import Glibc
+import ServerTestSupport
+import Testing
+
+/// Files and settings with which the server must not start, or must warn.
+@Suite(.timeLimit(.minutes(5))) struct StartFaultTests {
+  private func program(_ arguments: String...) throws -> ProgramOutput {
+    try run(BuiltProgram.path("token-server"), arguments)
+  }
+
+  private func serve(_ directory: String) throws -> ProgramOutput {
+    try program("serve", "--directory", directory, "--port", "0", "--log-level", "error")
+  }
+
+  private static func write(_ bytes: [UInt8], to path: String) throws {
+    try Data(bytes).write(to: URL(filePath: path))
+  }
+
+  @Test("Another server's pepper is refused by the server and by commands, which store nothing with it")
+  func wrongPepper() throws {
+    let directory = try ServerDirectories.new()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let right = try Data(contentsOf: URL(filePath: directory + "/pepper"))
+    try Self.write([UInt8](repeating: 7, count: 32), to: directory + "/pepper")
+    for output in [try serve(directory), try program("api-client", "add", "p", "--directory", directory)] {
+      #expect(output.status == 1 && output.bytes.isEmpty)
+      #expect(output.errors.contains("\(directory)/pepper is not the pepper of this database"), "\(output.errors)")
+      #expect(output.errors.contains("restore pepper and database from the same backup"), "\(output.errors)")
+    }
+    try right.write(to: URL(filePath: directory + "/pepper"))
+    let list = try program("api-client", "list", "--directory", directory)
+    #expect(list.status == 0 && list.text.isEmpty)
+  }
+
+  @Test(
+    "A database file that is empty or no database is named, with the remedy",
+    arguments: [
+      ("", "/token-server.db is empty: restore it"),
+      (String(repeating: "no database ", count: 1000), "/token-server.db: SQLite error 26"),
+    ])
+  func database(contents: String, text: String) throws {
+    let directory = try ServerDirectories.new(onPostgreSQL: false)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    try Self.write(Array(contents.utf8), to: directory + "/token-server.db")
+    for output in [try serve(directory), try program("user", "add", "bob", "--directory", directory)] {
+      #expect(output.status == 1)
+      #expect(output.errors.contains(directory + text), "\(output.errors)")
+    }
+  }
+
+  @Test(
+    "TLS files with wrong contents are named with their settings",
+    arguments: [
+      ("certificate", "server.key", "server.key, which is tls.certificate, must have certificates in PEM"),
+      ("key", "server.pem", "server.pem, which is tls.key, must have a private key in PEM"),
+      ("key", "ca.key", "ca.key (tls.key) does not belong to the first certificate"),
+      ("certificate", "ca.pem", "does not belong to the first certificate in "),
+    ])
+  func certificates(setting: String, file: String, text: String) throws {
+    let directory = try ServerDirectories.new(onPostgreSQL: false)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    try Self.write(Array("[tls]\n\(setting) = \"\(file)\"\n".utf8), to: directory + "/config.toml")
+    let output = try serve(directory)
+    #expect(output.status == 1 && output.errors.contains(text), "\(output.errors)")
+  }
+
+  @Test(
+    "An address for operations that cannot be used is named before the server is ready",
+    arguments: [
+      ("listen = \"x.invalid\"", "\"operations.listen\" is not an address of this machine: x.invalid"),
+      ("port = PORT", "PORT (operations): Address already in use"),
+    ])
+  func operations(setting: String, text: String) throws {
+    let other = try TokenServerProcess(servers: 1)
+    let directory = try ServerDirectories.new(onPostgreSQL: false)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let settings = "[operations]\n\(setting)\n".replacing("PORT", with: "\(other.port)")
+    try Self.write(Array(settings.utf8), to: directory + "/config.toml")
+    let output = try serve(directory)
+    #expect(output.status == 1 && output.bytes.isEmpty, "\(output.text)")
+    #expect(output.errors.contains(text.replacing("PORT", with: "\(other.port)")), "\(output.errors)")
+  }
+
+  @Test("Secrets whose modes are for all users are named in a warning") func modes() throws {
+    let directory = try ServerDirectories.new()
+    for file in ["pepper", "server.key"] { #expect(chmod("\(directory)/\(file)", 0o644) == 0) }
+    let server = try TokenServerProcess(directory: directory)
+    for file in ["pepper", "server.key"] {
+      #expect(server.log.contains("the mode of \(directory)/\(file) is for all users"), "\(server.log)")
+    }
+    #expect(server.stop() == 0)
+  }
+}

@@ -40,7 +40,7 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
     case .end:
       awaitsContinue = false
       // There is no further request on a connection of HTTP/1.0.
-      isInputEnded = unanswered.last.map { $0 < .http1_1 } ?? false
+      isInputEnded = unanswered.last?.isOld ?? false
     }
     context.fireChannelRead(data)
   }
@@ -74,7 +74,7 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
     switch unwrapOutboundIn(data) {
     case .head(var head):
-      guard let version = unanswered.first, version < .http1_1 else { break }
+      guard let version = unanswered.first, version.isOld else { break }
       // Chunks are not for a client of HTTP/1.0: the body ends with the connection.
       head.version = version
       head.headers.replaceOrAdd(name: "Connection", value: "close")
@@ -84,7 +84,7 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
       guard !unanswered.isEmpty else { break }
       let version = unanswered.removeFirst()
       context.write(data, promise: promise)
-      guard version < .http1_1 else { return continueIfExpected(context) }
+      guard version.isOld else { return continueIfExpected(context) }
       context.flush()
       return context.close(mode: .output, promise: nil)
     }
@@ -108,7 +108,7 @@ private struct FramingError {
   /// - Returns: nil if the head is accepted.
   init?(_ head: HTTPRequestHead, largestBody: Int) {
     let hosts = head.headers["host"]
-    let isOld = head.version < .http1_1
+    let isOld = head.version.isOld
     if !head.isASCII {
       self.init(.badRequest, "the address and all header fields must be ASCII")
     } else if hosts.count > 1 || (hosts.isEmpty && !isOld) || !hosts.allSatisfy(Self.isHost) {
@@ -137,6 +137,11 @@ private struct FramingError {
   }
 }
 
+extension HTTPVersion {
+  /// Whether it is earlier than HTTP/1.1.
+  fileprivate var isOld: Bool { (major, minor) < (1, 1) }
+}
+
 extension HTTPRequestHead {
   fileprivate var isASCII: Bool {
     uri.utf8.allSatisfy { $0 < 0x80 } && headers.allSatisfy { $0.value.utf8.allSatisfy { $0 < 0x80 } }
@@ -144,7 +149,7 @@ extension HTTPRequestHead {
 
   /// Not for HTTP/1.0 (RFC 9110 §10.1.1).
   fileprivate var expectsContinue: Bool {
-    version >= .http1_1 && headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
+    !version.isOld && headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
   }
 }
 

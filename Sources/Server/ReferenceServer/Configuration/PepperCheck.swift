@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
-import Glibc
+import Foundation
 import TokenServerCore
 import TokenServerStore
 
@@ -23,8 +23,8 @@ extension ServerDirectory {
   /// Warnings about files of secrets whose modes let other users read or change them.
   func exposedSecrets(_ configuration: ServerConfiguration) -> [String] {
     [pepperSource, file(configuration.privateKeyFile)].compactMap { path in
-      var information = stat()
-      guard stat(path, &information) == 0, information.st_mode & 0o006 != 0 else { return nil }
+      let mode = try? FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+      guard let mode, mode & 0o006 != 0 else { return nil }
       return "the mode of \(path) is for all users: chmod o= \(path)"
     }
   }

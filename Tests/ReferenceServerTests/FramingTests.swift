@@ -23,17 +23,19 @@ import Testing
     return (output.text, output.status)
   }
 
+  private static let heads: [(String, Int)] = [
+    ("GET \(path) HTTP/1.1\r\nConnection: close\r\n", 400),
+    ("GET \(path) HTTP/1.1\r\nHost: a\r\nHost: a\r\nConnection: close\r\n", 400),
+    ("GET \(path) HTTP/1.1\r\nHost:\r\nConnection: close\r\n", 400),
+    ("GET \(path) HTTP/1.1\r\nHost: a/b\r\nConnection: close\r\n", 400),
+    ("GET \(path) HTTP/1.1\r\nHost: a:1\r\nConnection: close\r\n", 200),
+    ("GET \(path) HTTP/1.0\r\n", 200), ("GET \(path) HTTP/1.0\r\nHost: a\r\nHost: a\r\n", 400),
+    ("POST /oauth/token HTTP/1.0\r\nTransfer-Encoding: chunked\r\n", 400),
+  ]
+
   @Test(
     "A request without exactly one Host field is refused; HTTP/1.0 needs none, and has no chunks",
-    arguments: [
-      ("GET \(path) HTTP/1.1\r\nConnection: close\r\n", 400),
-      ("GET \(path) HTTP/1.1\r\nHost: a\r\nHost: a\r\nConnection: close\r\n", 400),
-      ("GET \(path) HTTP/1.1\r\nHost:\r\nConnection: close\r\n", 400),
-      ("GET \(path) HTTP/1.1\r\nHost: a/b\r\nConnection: close\r\n", 400),
-      ("GET \(path) HTTP/1.1\r\nHost: a:1\r\nConnection: close\r\n", 200),
-      ("GET \(path) HTTP/1.0\r\n", 200), ("GET \(path) HTTP/1.0\r\nHost: a\r\nHost: a\r\n", 400),
-      ("POST /oauth/token HTTP/1.0\r\nTransfer-Encoding: chunked\r\n", 400),
-    ])
+    arguments: heads)
   func hosts(head: String, status: Int) throws {
     let server = try TokenServerProcess()
     let output = try exchange(server, head + "\r\n")

@@ -9,8 +9,8 @@ import Testing
 
 @testable import TokenServerCore
 
-/// What a used activation code still opens for its device: an old copy of an SD card may have it. It is a code of a fleet,
-/// which is valid for days.
+/// What a used activation code still opens for its device: an old copy of an SD card may have it. It is a code of a
+/// fleet, which is valid for days.
 @Suite(.timeLimit(.minutes(5))) struct UsedActivationCodeTests {
   let fixture: PINFixture
   let device: DeviceClient

@@ -47,7 +47,8 @@ final class TransferBuffer: Sendable {
   }
 
   /// Ends the transfer; only the first outcome is used. After a cancellation the buffer is discarded, otherwise data
-  /// that arrived before the end can still be read. A success without a head is a failure, so that no task waits for one.
+  /// that arrived before the end can still be read. A success without a head is a failure, so that no task waits for
+  /// one.
   func finish(_ outcome: Result<Void, HTTPTransportError>) {
     update { content in
       guard content.outcome == nil else { return }

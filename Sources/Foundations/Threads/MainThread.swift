@@ -16,7 +16,8 @@ package enum MainThread {
   package static func run(_ body: @escaping @Sendable () async -> Void) -> Never {
     var signals = sigset_t()
     sigemptyset(&signals)
-    // A signal that the parent ignores, such as SIGINT for a job in the background, or SIGHUP under nohup, stays ignored.
+    // A signal that the parent ignores, such as SIGINT for a job in the background, or SIGHUP under nohup, stays
+    // ignored.
     for number in [SIGTERM, SIGINT, SIGHUP] where !isIgnored(number) { sigaddset(&signals, number) }
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     _ = approval_linux_use_one_arena()

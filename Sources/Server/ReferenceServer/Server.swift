@@ -38,10 +38,7 @@ struct Server {
     let hub = membership.map { EventHub(with: $0, hasher, clock) } ?? EventHub()
     let callbacksDue = AsyncSignal()
     let mailboxes = mailboxes(hasher, server: store.sharedBy?.server ?? "")
-    let found = try await store.write { try $0.setAsideUnreadable(now: clock.now()) }
-    for warning in found.warnings { log.warning("\(warning)") }
-    for warning in directory.exposedSecrets(configuration) { log.warning("\(warning)") }
-    for warning in ScriptProcesses.warnings(about: configuration, in: directory) { log.warning("\(warning)") }
+    try await logWarnings(about: store, clock)
     try await mailboxes?.restore(from: store)
     let deviceLog = DeviceLog(log)
     let announcer = ServerAnnouncer(
@@ -81,14 +78,7 @@ struct Server {
         store: store, wakePipe: WakePipe(path: directory.wakePipeFile), announcer: announcer, clock: clock)
     let report = UnreadableRowReport(store: store, log: log)
     // The first to start is the last to end: health checks answer while the server drains.
-    let operations = configuration.operations.map { settings in
-      OperationsInterface(store: store, hub: hub, readiness: readiness, registry: registry, clock: clock)
-        .service(settings) { [log] port in
-          log.notice("health checks and metrics on port \(port)")
-          operationsListen.finish()
-        }
-    }
-    if operations == nil { operationsListen.finish() }
+    let operations = operationsService(store, hub, clock) { operationsListen.finish() }
     let heartbeats = membership.map { Membership.Heartbeats(membership: $0, hub: hub, mailboxes: mailboxes) }
     // Others are told of this server, and of its last events, until it has answered the last request.
     let all: [(any Service)?] = [
@@ -97,6 +87,28 @@ struct Server {
     var services = ServiceGroupConfiguration(services: all.compactMap(\.self), logger: log)
     services.maximumGracefulShutdownDuration = Self.gracefulTime
     try await run(ServiceGroup(configuration: services))
+  }
+
+  private func logWarnings(about store: Store, _ clock: ServerClock) async throws {
+    let found = try await store.write { try $0.setAsideUnreadable(now: clock.now()) }
+    for warning in found.warnings { log.warning("\(warning)") }
+    for warning in directory.exposedSecrets(configuration) { log.warning("\(warning)") }
+    for warning in ScriptProcesses.warnings(about: configuration, in: directory) { log.warning("\(warning)") }
+  }
+
+  /// - Parameter ready: called once, when health checks and metrics have their address, or at once if they have none.
+  private func operationsService(
+    _ store: Store, _ hub: EventHub, _ clock: ServerClock, ready: @escaping @Sendable () -> Void
+  ) -> (any Service)? {
+    guard let settings = configuration.operations else {
+      ready()
+      return nil
+    }
+    return OperationsInterface(store: store, hub: hub, readiness: readiness, registry: registry, clock: clock)
+      .service(settings) { [log] port in
+        log.notice("health checks and metrics on port \(port)")
+        ready()
+      }
   }
 
   private func callbackWorker(_ store: Store, _ clock: ServerClock, _ due: AsyncSignal) -> CallbackWorker {

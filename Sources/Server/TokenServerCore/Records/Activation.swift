@@ -20,8 +20,9 @@ package enum Activation: Sendable {
 }
 
 extension ServerRecords {
-  /// Creates a user's profile on a device. The same code, device and profile id again succeed without a change while the
-  /// enrollment may have been interrupted (`isActivationRepeatable`); a new code replaces the user's profile on this device.
+  /// Creates a user's profile on a device. The same code, device and profile id again succeed without a change while
+  /// the enrollment may have been interrupted (`isActivationRepeatable`); a new code replaces the user's profile on
+  /// this device.
   /// - Parameter code: the keyed hash of the code; nil for text that cannot be a code.
   package func activate(_ code: [UInt8]?, as profileID: ProfileID, on clientID: ClientID, now: Timestamp) throws
     -> Activation

@@ -10,8 +10,8 @@ struct PingAMHTTPClient: Sendable {
   enum Reply: Sendable, Equatable {
     /// Status 200 with a JSON object: AM has processed and stored the request.
     case stored
-    /// Status 400 with a JSON object: an unknown or completed message ID, a wrong signature, a wrong answer or a rejected
-    /// device. AM does not distinguish these cases.
+    /// Status 400 with a JSON object: an unknown or completed message ID, a wrong signature, a wrong answer or a
+    /// rejected device. AM does not distinguish these cases.
     case refused
   }
 

@@ -13,7 +13,8 @@ import Testing
   @Test(
     "A wrong list says what is wrong",
     arguments: [
-      ("", "not JSON"), ("nonsense", "not JSON"), ("[]", "\"\" is not a"), ("{}", "\"server_time_ms\" is missing"),
+      ("", "not JSON"), ("nonsense", "not JSON"), ("[]", "the whole text is not an object"),
+      ("{}", "\"server_time_ms\" is missing"),
       (#"{"server_time_ms":"1","requests":[]}"#, "\"server_time_ms\" is not a"),
       (#"{"server_time_ms":1e400,"requests":[]}"#, ""),
       (#"{"server_time_ms":1,"requests":null}"#, "\"requests\" is null"),

@@ -8,7 +8,3 @@ package struct AnsweredRequest: Sendable {
   package let content: ApprovalRequest
   package let profile: Profile
 }
-
-extension Transaction {
-  package func content() throws(WireError) -> ApprovalRequest { try JSON.decode(ApprovalRequest.self, from: request) }
-}

@@ -117,3 +117,8 @@ package enum NotAuthenticatedReason: String, Sendable, Codable {
     }
   }
 }
+
+extension Transaction {
+  /// What the device is asked.
+  package func content() throws(WireError) -> ApprovalRequest { try JSON.decode(ApprovalRequest.self, from: request) }
+}

@@ -50,9 +50,7 @@ final class Transfer {
 
   func outcome(of result: CURLcode) -> Result<Void, HTTPTransportError> {
     if let refusal { return .failure(refusal) }
-    guard result != CURLE_OK else {
-      return head.isComplete ? .success(()) : .failure(.malformed("the response ended before its head"))
-    }
+    guard result != CURLE_OK else { return .success(()) }
     var (verdict, systemError) = (0, 0)
     _ = approval_curl_get_long(handle, CURLINFO_SSL_VERIFYRESULT, &verdict)
     _ = approval_curl_get_long(handle, CURLINFO_OS_ERRNO, &systemError)

@@ -55,7 +55,7 @@ struct IntrospectionRoutes: Sendable {
     guard let proof = form["dpop"] else { return IntrospectionResponse(error: "invalid_dpop_proof") }
     do {
       let verified = try device.verified(proof, method: method, url: url, accessToken: text)
-      guard verified.key.thumbprint == token.keyThumbprint else {
+      guard verified.thumbprint == token.keyThumbprint else {
         return IntrospectionResponse(error: "invalid_token")
       }
       try await device.use(verified, of: token.clientID)

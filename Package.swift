@@ -446,7 +446,7 @@ let package = Package(
         "OneShotCommands", "ApprovalTestKit", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "Secrets",
         "TokenDaemon", "Vault", argumentParser,
       ]),
-    tests("RelayProtocolTests", of: ["ControlProtocol", "HTTP", "MQTT", "RelayProtocol", "Secrets"]),
+    tests("RelayProtocolTests", of: ["ControlProtocol", "HTTP", "MQTT", "RelayProtocol", "Secrets", "Threads"]),
     tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues"]),
     tests("OATHAdapterTests", of: ["ApprovalTestKit", "OATHAdapter", "MobileAuth", "Secrets"]),
     tests(

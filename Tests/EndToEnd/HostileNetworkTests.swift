@@ -24,7 +24,7 @@ extension EndToEnd {
         try await fixture.approve()
         let memory = try peakMemory(of: fixture.token.running.processID)
 
-        hostile.isHostile = true
+        hostile.share = 1
         var transactions: [String] = []
         // The pauses between attempts grow; a new device process begins with short ones.
         for _ in 1...4 {
@@ -45,13 +45,67 @@ extension EndToEnd {
           try await fixture.portal.cancel(transaction)
         }
 
-        hostile.isHostile = false
+        hostile.share = 0
         let mark = try fixture.token.log.mark
         try await fixture.token.log.line(with: "] connected to", from: mark, within: .seconds(120))
         #expect(try await fixture.token.accounts() == [.init(account: fixture.account, stage: "active")])
         try await fixture.approve()
       }
     }
+
+    @Test(
+      "Beside exchanges that are attacked, only what the user has held the button for is approved", arguments: 3..<5)
+    func onlyWhatWasHeldFor(lane: Int) async throws {
+      var dice = Dice(seed: Self.dice.seed &+ UInt64(lane))
+      print("hostile network process with seed \(dice.seed)")
+      try await withSplitScene { fixture in
+        try await fixture.token.stop()
+        let path = fixture.folder.file("hostile.relay")
+        let hostile = try HostileNetwork(at: path, before: fixture.token.relayPath, dice: dice)
+        defer { hostile.end() }
+        try await fixture.token.startDevice(at: path)
+        try await fixture.token.log.line(with: "] connected to")
+        hostile.share = 0.4
+        var trials: [Trial] = []
+        for _ in 1...10 {
+          trials.append(try await fixture.trial(isPressed: .random(using: &dice)))
+        }
+        hostile.share = 0
+        _ = try await eventually("the end of all answers", within: .seconds(120)) {
+          try await fixture.token.unconfirmed().isEmpty ? true : nil
+        }
+        var approved = 0
+        for trial in trials {
+          let isApproved = try await fixture.portal.result(of: trial.transaction).isAuthenticated
+          let decisions = try await fixture.token.audit(of: trial.transaction).filter { $0.kind == "decided" }
+          #expect(isApproved == false || trial.holds == 1, "\(trial)")
+          #expect(decisions.count <= trial.holds, "\(trial): \(decisions)")
+          approved += isApproved ? 1 : 0
+        }
+        print("\(approved) approved, \(trials.filter { $0.holds == 1 }.count) held for, of \(trials.count)")
+        #expect(hostile.played.values.reduce(0, +) > 5, "\(hostile.played)")
+      }
+    }
+  }
+}
+
+/// A request beside exchanges that are attacked.
+private struct Trial {
+  let transaction: String
+  /// How often the button was held for it.
+  let holds: Int
+}
+
+extension EndToEndFixture {
+  /// Starts a request. If it comes to the panel, and the user is willing, the button is held for it once.
+  fileprivate func trial(isPressed: Bool) async throws -> Trial {
+    let transaction = try await ask()
+    let isShown = try? await eventually("\(transaction) on the panel", within: .seconds(6)) {
+      try await token.pendingRequests().contains { $0.transaction == transaction && $0.pressCounts } ? true : nil
+    }
+    guard isPressed, isShown == true else { return Trial(transaction: transaction, holds: 0) }
+    try await token.perform(.hold)
+    return Trial(transaction: transaction, holds: 1)
   }
 }
 

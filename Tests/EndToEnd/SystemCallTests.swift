@@ -27,19 +27,24 @@ extension EndToEnd {
         try await token.startNetwork()
         try await token.log.line(with: "] connected to", from: mark)
         try await fixture.approve()
+        // Commands that open the vault beside the service.
+        #expect(try await token.command("doctor").exit == .code(0))
+        #expect(try await token.command("remove", fixture.account).exit == .code(0))
       }
       let calls = try FileManager.default.contentsOfDirectory(atPath: traces.path).map {
         try String(contentsOfFile: traces.file($0), encoding: .utf8).split(separator: "\n")
       }
       func of(_ command: String) -> [Substring] {
-        calls.filter { $0.contains { $0.contains("execve(") && $0.contains("\"\(command)\", \"--") } }.flatMap(\.self)
+        calls.filter { $0.contains { $0.contains("execve(") && $0.contains("\"\(command)\", \"") } }.flatMap(\.self)
       }
       let (device, network) = (of("device"), of("network"))
       // Controls: the search finds what each of them must do.
       #expect(device.contains { $0.contains("vault.sqlite3") })
       #expect(device.contains { $0.contains("socket(AF_UNIX") })
       #expect(network.contains { $0.contains("socket(AF_INET") })
-      let sockets = device.filter {
+      let commands = ["doctor", "remove"].map(of)
+      for command in commands { #expect(command.contains { $0.contains("vault.sqlite3") }) }
+      let sockets = (device + commands.joined()).filter {
         $0.contains("socket(AF_INET") || $0.contains("sin_addr") || $0.contains("sin6_addr")
       }
       #expect(sockets.isEmpty, "\(sockets.prefix(5))")

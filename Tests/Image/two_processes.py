@@ -158,6 +158,24 @@ class TwoProcesses:
         self.scene.step("an upgrade after two digits of the PIN waits for the others and the answer, and restarts both processes;"
                         " then a login is approved")
 
+    def hang_of_network_ends(self):
+        process = self.main_process(NETWORK)
+        self.shell.run(f"kill -STOP {process}")
+        wait(300, "systemd should restart a network process that hangs",
+             lambda: self.main_process(NETWORK) not in (process, "0"))
+        self.scene.login()
+        self.scene.step("a network process that hangs (SIGSTOP) is restarted by systemd, and a login is approved")
+
+    def stops_whole(self):
+        units = f"{DEVICE} {NETWORK} approval-token-network.socket"
+        self.shell.run(f"systemctl stop {DEVICE}")
+        wait(60, "both processes and the socket should stop",
+             lambda: "active" not in self.shell.run(f"systemctl is-active {units} || true").split())
+        self.shell.run(f"systemctl start {DEVICE}")
+        self.scene.login(240)
+        self.units_run()
+        self.scene.step("stopping the service stops both processes and the socket; starting it starts them, and a login is approved")
+
     # Kills
 
     def led_says_so(self):
@@ -247,6 +265,8 @@ def main():
         processes.journal_has_fields()
         processes.keypad_is_replugged()
         processes.upgrade_waits_for_answer()
+        processes.stops_whole()
+        processes.hang_of_network_ends()
         processes.led_says_so()
         processes.forbidden_calls()
         processes.kills()

@@ -73,6 +73,42 @@ import Testing
     #expect(fixture.server.delivered.count == 1)
   }
 
+  @Test("An answer that is made while the decision is stored is sent as it was made") func sealsBeside() async throws {
+    fixture.server.sealsWithoutDeciding = true
+    try await fixture.handlesRequest { fixture.panel.perform(accept) }
+    #expect(fixture.server.delivered.map { $0.body.isEmpty } == [false])
+    #expect(try fixture.stateStore.unresolvedIntents().isEmpty)
+  }
+
+  /// Fails if the end of an answer that could not be made leaves the question of its outcome.
+  @Test("A decision whose answer cannot be made ends, and is not sent") func cannotBeMade() async throws {
+    fixture.server.sealsWithoutDeciding = true
+    fixture.server.fail("seal", .refused("no key"))
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(accept)
+      await fixture.panel.until(showing: .seeLog)
+      await HandlerFixture.turn { fixture.stateStore.durableAudit.last?.kind == .settled }
+    }
+    #expect(fixture.server.delivered.isEmpty)
+    #expect(try fixture.stateStore.unresolvedIntents().isEmpty)
+    #expect(fixture.stateStore.durableAudit.map(\.kind) == [.announced, .opened, .decided, .settled])
+  }
+
+  @Test("An answer with a PIN is made before the decision is stored") func sealsPINFirst() async throws {
+    fixture.server.sealsWithoutDeciding = true
+    fixture.server.set(challenge: .pin(PINChallenge(length: 5, counts: FailureCounts(max: 3, previous: 0))))
+    fixture.server.fail("seal", .pinIncorrect(FailureCounts(max: 3, previous: 1)))
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(.typed("12345"))
+      await fixture.panel.until(showing: .pinWrong(remaining: 2))
+    }
+    #expect(!fixture.stateStore.durableAudit.contains { $0.kind == .decided })
+  }
+
   /// Fails if the LED waits until the end of the request is written.
   @Test("The LED does not wait for the settled entry") func confirmsBeforeSettling() async throws {
     try await approve(failing: 2, 3) {

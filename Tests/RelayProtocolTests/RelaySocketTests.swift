@@ -2,6 +2,7 @@
 import ControlProtocol
 import Glibc
 import Testing
+import Threads
 
 @testable import RelayProtocol
 
@@ -72,6 +73,25 @@ import Testing
       _ = try await late.value
     }
     withExtendedLifetime(other) {}
+  }
+
+  @Test("A task whose peer sends without end can be canceled") func flooded() async throws {
+    let (descriptor, socket) = try rawPair()
+    let hint = [0, 0, 0, 1] + RelayReply.hint.bytes
+    let hints = [UInt8]((0..<10_000).map { _ in hint }.joined())
+    // Ends when the socket is released.
+    let flooding = detachThread {
+      while send(descriptor, hints, hints.count, Int32(MSG_NOSIGNAL)) > 0 {}
+      close(descriptor)
+    }
+    try #require(flooding)
+    let receiving = Task {
+      while true { #expect(try await socket.receive(atMost: 100) == RelayReply.hint.bytes) }
+    }
+    try await Task.sleep(for: .milliseconds(50))
+    receiving.cancel()
+    await #expect(throws: RelayError.canceled) { try await receiving.value }
+    socket.end()
   }
 
   @Test("Nothing listens on the socket") func nothingListens() async throws {

@@ -50,9 +50,23 @@ import Testing
     try await watch(loop) { passInterval in
       #expect(await passInterval() == 1)
       #expect(await passInterval() == 2)
-      loop.state.withLock { $0 = .handling }
+      loop.state.withLock { $0 = .handling(until: nil) }
       #expect(await passInterval() == 3)
       #expect(await passInterval() == 4)
+    }
+  }
+
+  @Test("A handler that handles a request beyond its end is no longer reported") func handlesForever() async throws {
+    let loop = Loop()
+    try await watch(loop) { passInterval in
+      let start = ManualClock().now
+      loop.state.withLock { $0 = .handling(until: start + .seconds(150)) }
+      #expect(await passInterval() == 1)
+      #expect(await passInterval() == 2)
+      #expect(await passInterval() == 2)
+      #expect(await passInterval() == 2)
+      loop.state.withLock { $0 = .waiting(5) }
+      #expect(await passInterval() == 3)
     }
   }
 

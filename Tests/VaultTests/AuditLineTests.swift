@@ -114,6 +114,21 @@ import Vault
     #expect(kinds == hour + hour)
   }
 
+  @Test("The hourly limit counts entries before those of an unset clock") func limitBeyondUnsetClock() throws {
+    let vault = try fixture.vault(hourlyLimit: 6)
+    try vault.put(server(acme))
+    try vault.put(account(alice))
+    func record(_ milliseconds: Int64) throws {
+      try vault.record(AuditEntry(.opened, account: alice, wallClockMilliseconds: milliseconds))
+    }
+    for _ in 1...4 { try record(ms(100)) }
+    // The board has restarted, and has no time yet.
+    for number in 1...5 { try record(Int64(number)) }
+    for _ in 1...9 { try record(ms(100)) }
+    let kinds = try vault.auditLines(newest: 3).map(\.entry.kind)
+    #expect(kinds == [.opened, .opened, .leftOut])
+  }
+
   @Test("The end of an answered request is recorded even above the hourly limit")
   func answersAreAlwaysWrittenDown() throws {
     let vault = try fixture.vault(hourlyLimit: 1)

@@ -46,6 +46,13 @@ extension RecordingVFS {
 /// SQLite has a single default VFS.
 private let oneAtATime = Mutex(())
 
+private let reads = Mutex<[String: Int]>([:])
+
+extension RecordingVFS {
+  /// How often files of the directory were read.
+  static func reads(in directory: String) -> Int { reads.withLock { $0[directory] ?? 0 } }
+}
+
 private let deaf = Mutex<Set<String>>([])
 
 private func isDeaf(_ file: File?) -> Bool {
@@ -134,7 +141,12 @@ private nonisolated(unsafe) let recordingMethods: UnsafeMutablePointer<sqlite3_i
     slot(of: file).pointee?.release()
     return methods(of: file).xClose(original(of: file))
   }
-  own.xRead = { methods(of: $0).xRead(original(of: $0), $1, $2, $3) }
+  own.xRead = { file, bytes, count, offset in
+    if let open = slot(of: file).pointee?.takeUnretainedValue() {
+      reads.withLock { $0[open.directory, default: 0] += 1 }
+    }
+    return methods(of: file).xRead(original(of: file), bytes, count, offset)
+  }
   own.xWrite = { file, bytes, count, offset in
     if isDeaf(file) { return SQLITE_OK }
     let written = Array(UnsafeRawBufferPointer(start: bytes, count: Int(count)))

@@ -52,6 +52,23 @@ import VaultModel
     #expect(try vault.auditLines(newest: 4).map(\.entry.kind) == [.announced, .opened, .decided, .settled])
   }
 
+  /// A decision carries such entries, and its answer waits for the commit.
+  @Test("A commit reads little of a long audit chain") func readsOfALongChain() throws {
+    let minute = { (number: Int) in
+      AuditEntry(
+        .opened, account: alice, detail: String(repeating: "x", count: 250),
+        wallClockMilliseconds: 1_760_000_000_000 + Int64(number) * 60_000)
+    }
+    // More than SQLite caches.
+    for number in 0..<9000 { vault.enqueue(.record(minute(number))) }
+    try vault.flush()
+    let before = RecordingVFS.reads(in: fixture.path)
+    try vault.record(minute(9001))
+    let reads = RecordingVFS.reads(in: fixture.path) - before
+    print("a commit after 9,000 audit entries: \(reads) reads")
+    #expect(reads < 300)
+  }
+
   @Test("A decision carries what was not written before") func decisionCarriesDeferredEntries() throws {
     vault.enqueue(.record(entry(.announced, alice)))
     vault.enqueue(.record(entry(.opened, alice)))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What the separation into two processes costs: the user's waiting time in comparison with one process at the same
-/// server, in alternating rounds, and the memory and wake-ups of both processes together.
+/// server, in alternating rounds; the memory and wake-ups of both processes together; and the user's waiting time in
+/// comparison with curl.
 enum ProcessRows {
   private static let rounds = 15
   /// Seconds without a request, for wake-ups.
@@ -26,9 +27,9 @@ enum ProcessRows {
       }
       try site.requireNoFailures()
     }
-    return [
+    return try [
       row("hint to LED", times.map { $0.map(\.toLED) }), row("hold to receipt", times.map { $0.map(\.toGreen) }),
-    ] + idleRows(two)
+    ] + idleRows(two) + LatencyRows.measure(on: stage, isSplit: true)
   }
 
   private static func row(_ what: String, _ seconds: [[Double]]) -> Row {

@@ -16,6 +16,14 @@ actor DeviceClient {
     let number: Int?
   }
 
+  /// What a proof is for.
+  private struct ProofUse: Equatable {
+    let method: HTTPRequest.Method
+    let url: String
+    let token: String
+    let nonce: String?
+  }
+
   /// How long before its expiry an access token is renewed.
   private static let renewalMargin = Duration.seconds(30)
   /// How long before its expiry an access token is renewed while nothing waits for it: two heartbeats earlier.
@@ -36,6 +44,8 @@ actor DeviceClient {
   private(set) var isReconnecting = false
 
   private(set) var nonce: String?
+  /// A proof that the next call with exactly these values uses.
+  private var prepared: (use: ProofUse, proof: String)?
   private var deviceToken: (text: String, number: Int, expiry: MonotonicInstant)?
   /// The number of device tokens requested so far. Distinguishes a token requested during a call from earlier ones.
   private var tokenCount = 0
@@ -198,9 +208,23 @@ actor DeviceClient {
     }
     request.headers[ProtocolVersions.headerName] = ProtocolVersions.supported.text
     request.headers["Authorization"] = "DPoP \(token.text)"
-    request.headers["DPoP"] = try proof(request.method, request.url, token.text, nonce: nonce)
+    let use = ProofUse(method: request.method, url: request.url, token: token.text, nonce: nonce)
+    request.headers["DPoP"] =
+      if let prepared, prepared.use == use {
+        prepared.proof
+      } else {
+        try proof(request.method, request.url, token.text, nonce: nonce)
+      }
+    prepared = nil
     if !request.body.isEmpty { request.headers["Content-Type"] = "application/json" }
     return token
+  }
+
+  /// Makes the proof of the next call in advance, if its access token is known. A call with other values makes its own.
+  func prepare(_ method: HTTPRequest.Method, _ path: String) {
+    guard let deviceToken, environment.now + Self.renewalMargin < deviceToken.expiry else { return }
+    let use = ProofUse(method: method, url: metadata.approvalDeviceAPI + path, token: deviceToken.text, nonce: nonce)
+    prepared = (try? proof(use.method, use.url, use.token, nonce: use.nonce)).map { (use, $0) }
   }
 
   private func currentDeviceToken() async throws(TokenServerError) -> UsedToken {

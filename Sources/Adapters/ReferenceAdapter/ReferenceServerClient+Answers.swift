@@ -36,7 +36,7 @@ extension ReferenceServerClient {
     let profile = self.profile(of: id)
     let send = { [client] () async throws(TokenServerError) in
       try await client.call(
-        .post, "/requests/\(response.request.pending.transaction)/answers", body: response.body,
+        .post, Self.answers(to: response.request.pending.transaction), body: response.body,
         headers: ["Idempotency-Key": response.idempotencyKey], about: profile)
     }
     guard response.decision == .accept, let source = response.source, let account = try? self.account(id),
@@ -44,6 +44,9 @@ extension ReferenceServerClient {
     else { return try await send() }
     return try await revoking(authenticator, of: account, send)
   }
+
+  /// The path of the answers to a request.
+  private static func answers(to transaction: TransactionID) -> String { "/requests/\(transaction)/answers" }
 
   package func status(
     of transaction: TransactionID, account: AccountID
@@ -54,6 +57,8 @@ extension ReferenceServerClient {
       state: RemoteState(status.state), receipt: answered(status, of: transaction, account: account),
       idempotencyKey: status.idempotencyKey)
   }
+
+  package var sealsWithoutDeciding: Bool { true }
 
   package func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse {
     let request = response.request
@@ -72,6 +77,7 @@ extension ReferenceServerClient {
       try addProof(of: response, by: account, to: &answer, nonce, digest)
       answer.underlyingError = response.underlyingError
       let sealed = try account.key.seal(JSON.encode(answer), to: account.serverCertificate)
+      await client.prepare(.post, Self.answers(to: request.pending.transaction))
       return response.sealed(JSON.encode(SealedAnswer(answer: sealed.base64)))
     } catch let fault as TokenServerError { throw fault } catch {
       throw .refused("sealing the answer failed: \(error)")

@@ -8,7 +8,10 @@ package final class ChangeSignal: Sendable {
     var generation = 0
     var nextWaiter = 0
     var waiters: [Int: CheckedContinuation<Void, any Error>] = [:]
-    var canceledEarly: Set<Int> = []
+    /// The waiters that have no result yet, or have not taken it.
+    var open: Set<Int> = []
+    /// Results of waiters that had not begun to wait.
+    var early: [Int: Result<Void, any Error>] = [:]
   }
 
   private let state = Mutex(State())
@@ -28,40 +31,58 @@ package final class ChangeSignal: Sendable {
   }
 
   /// Returns when the generation is greater than `seen`. Throws `CancellationError` when the task is canceled.
-  package func wait(beyond seen: Int) async throws {
-    let number = state.withLock { state in
+  package func wait(beyond seen: Int) async throws { try await wait(beyond: seen, as: newWaiter()) }
+
+  /// Like `wait(beyond:)`, but returns at `limit` at the latest, if there is one.
+  package func wait(beyond seen: Int, until limit: MonotonicInstant?, in environment: TokenEnvironment) async throws {
+    guard let limit else { return try await wait(beyond: seen) }
+    let number = newWaiter()
+    // Not waited for: its end costs the waiter no time.
+    let alarm = Task {
+      try await environment.sleep(until: limit)
+      end(number, .success(()))
+    }
+    defer { alarm.cancel() }
+    try await wait(beyond: seen, as: number)
+  }
+
+  private func newWaiter() -> Int {
+    state.withLock { state in
       state.nextWaiter += 1
+      state.open.insert(state.nextWaiter)
       return state.nextWaiter
+    }
+  }
+
+  private func wait(beyond seen: Int, as number: Int) async throws {
+    defer {
+      state.withLock { state in
+        state.open.remove(number)
+        state.early[number] = nil
+      }
     }
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         let immediate: Result<Void, any Error>? = state.withLock { state in
-          if state.canceledEarly.remove(number) != nil { return .failure(CancellationError()) }
+          if let early = state.early.removeValue(forKey: number) { return early }
           if state.generation > seen { return .success(()) }
           state.waiters[number] = continuation
           return nil
         }
         if let immediate { continuation.resume(with: immediate) }
       }
-      state.withLock { _ = $0.canceledEarly.remove(number) }
     } onCancel: {
-      let waiter = state.withLock { state in
-        let waiter = state.waiters.removeValue(forKey: number)
-        if waiter == nil { state.canceledEarly.insert(number) }
-        return waiter
-      }
-      waiter?.resume(throwing: CancellationError())
+      end(number, .failure(CancellationError()))
     }
   }
 
-  /// Like `wait(beyond:)`, but returns at `limit` at the latest, if there is one.
-  package func wait(beyond seen: Int, until limit: MonotonicInstant?, in environment: TokenEnvironment) async throws {
-    guard let limit else { return try await wait(beyond: seen) }
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      defer { group.cancelAll() }
-      group.addTask { try await self.wait(beyond: seen) }
-      group.addTask { try await environment.sleep(until: limit) }
-      try await group.next()
+  /// Ends the wait of one waiter.
+  private func end(_ number: Int, _ result: Result<Void, any Error>) {
+    let waiter = state.withLock { state in
+      let waiter = state.waiters.removeValue(forKey: number)
+      if waiter == nil, state.open.contains(number) { state.early[number] = result }
+      return waiter
     }
+    waiter?.resume(with: result)
   }
 }

@@ -1,9 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /// From the user's answer to the server's confirmation.
 extension Handler {
+  /// Consumes the PIN: it is released with `response`.
+  func seal(_ response: ChallengeResponse, at server: any TokenServerClient) async -> ChallengeOutcome {
+    inbox.panel.startedAnswer.commit()
+    let hasEntry = response.pin != nil || response.data != nil
+    if !hasEntry, server.sealsWithoutDeciding {
+      let sealing = Task { try await server.seal(response) }
+      await panel.show(.talkingToServer)
+      return .answered(response.sealed([]), sealing: sealing)
+    }
+    await panel.show(.talkingToServer)
+    do { return .answered(try await server.seal(response)) } catch {
+      return .refused(hasEntry ? error : error.withoutEntry)
+    }
+  }
+
   /// Sends the answer and shows the result. Only a confirmation by the server is shown as done; without one, the LED
   /// shows that the outcome is unknown. After `answerPatience` the delivery continues in the background.
-  func deliver(_ response: SealedResponse, to server: any TokenServerClient) async throws -> Deliveries.Outcome {
+  /// - Parameter sealing: makes the bytes of the answer; nil if it has them.
+  func deliver(
+    _ response: SealedResponse, _ sealing: Task<SealedResponse, any Error>?, to server: any TokenServerClient
+  ) async throws -> Deliveries.Outcome {
     let pending = response.request.pending
     let decided = environment.auditEntry(.decided, of: pending, Self.describe(response))
     let intent = AnswerIntent(
@@ -14,7 +32,13 @@ extension Handler {
     try stateStore.journal(intent, decided)
     environment.report(.audited(decided))
     inbox.pending.noteAnswered(pending.transaction)
-    let outcome = try await send(response, to: server)
+    let outcome: Deliveries.Outcome
+    do {
+      outcome = try await send(sealing?.value ?? response, to: server)
+    } catch let fault as TokenServerError {
+      // Without its bytes, the answer was not sent.
+      outcome = .finished(shows: try finish(pending, refusedBy: fault, isAnswered: true))
+    }
     await show(outcome.indications)
     return outcome
   }

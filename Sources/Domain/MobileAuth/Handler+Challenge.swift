@@ -12,7 +12,8 @@ extension Handler {
   static let entryPatience = Duration.seconds(5)
 
   enum ChallengeOutcome: Sendable {
-    case answered(SealedResponse)
+    /// - Parameter sealing: makes the bytes of the answer; nil if it has them.
+    case answered(SealedResponse, sealing: Task<SealedResponse, any Error>? = nil)
     case expired
     /// The request is no longer in the pending list.
     case closed
@@ -47,9 +48,10 @@ extension Handler {
     let touch = Touch(pinnedUntil: pinEnd, answer: inbox.panel.startedAnswer)
     return try await withThrowingTaskGroup(of: ChallengeOutcome.self) { group in
       defer { group.cancelAll() }
+      // First: the LED waits for it.
+      group.addTask { try await ask(pending, opened, at: server, touch, after: failure) }
       group.addTask { try await expire(pending, touch) }
       group.addTask { try await watch(pending, touch) }
-      group.addTask { try await ask(pending, opened, at: server, touch, after: failure) }
       guard let first = try await group.next() else { throw CancellationError() }
       return first
     }
@@ -202,16 +204,6 @@ extension Handler {
     // The user is busy with this request.
     case .driver(.retry, _): keepOnPanel(pending)
     case .entered, .enteredNothing, .gesture, .typing, .driver: break
-    }
-  }
-
-  /// Consumes the PIN: it is released with `response`.
-  private func seal(_ response: ChallengeResponse, at server: any TokenServerClient) async -> ChallengeOutcome {
-    inbox.panel.startedAnswer.commit()
-    await panel.show(.talkingToServer)
-    let hasEntry = response.pin != nil || response.data != nil
-    do { return .answered(try await server.seal(response)) } catch {
-      return .refused(hasEntry ? error : error.withoutEntry)
     }
   }
 

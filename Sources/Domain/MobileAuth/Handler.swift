@@ -13,7 +13,6 @@ package struct Handler: Sendable {
   static let answerPatience = Duration.seconds(10)
   /// The pause after an error of the state store: a full disk does not recover at once.
   static let stateStorePause = Duration.seconds(30)
-
   /// How often the server is queried while an outcome is unknown, even without a change.
   static let unknownPause = Duration.seconds(30)
 
@@ -229,7 +228,9 @@ package struct Handler: Sendable {
     var opened: MobileAuthRequest? = opened
     var isAnswered = false
     inbox.panel.turns.begin(pending.server, number: inbox.pending.number(of: pending.transaction), at: environment.now)
+    waits.handle(requestUntil: pending.deadline)
     defer {
+      waits.handle()
       shownRequest.end(.interrupted)
       inbox.panel.turns.leave(isAnswered: isAnswered, at: environment.now)
       inbox.panel.startedAnswer.end()
@@ -244,8 +245,8 @@ package struct Handler: Sendable {
       shownRequest.end(ending.reason)
       lastPrompt.end(at: environment.now)
       switch ending {
-      case .answered(let response):
-        let outcome = try await deliver(response, to: server)
+      case .answered(let response, let sealing):
+        let outcome = try await deliver(response, sealing, to: server)
         // Without an indication of how this request ended, its user may take the next one for it.
         if outcome.indications.isEmpty { lastPrompt.end(at: environment.now) } else { lastPrompt.forget() }
         guard case .retryEntry(_, let fault) = outcome else {

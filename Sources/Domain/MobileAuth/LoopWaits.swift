@@ -7,8 +7,8 @@ package final class LoopWaits: Sendable {
   package enum Loop: Sendable, Equatable {
     /// The loop waits for a change; the number of the wait.
     case waiting(Int)
-    /// The loop handles a request, which may keep it for as long as the request is valid.
-    case handling
+    /// The loop handles a request until `until` at the latest, or something else (nil).
+    case handling(until: MonotonicInstant?)
     case absent
   }
 
@@ -23,7 +23,15 @@ package final class LoopWaits: Sendable {
 
   package var loop: Loop { state.withLock { $0.loop } }
 
-  func begin() { state.withLock { $0.loop = .handling } }
+  /// How long after its end a request may be handled: its answer may be under way.
+  private static let margin = Duration.seconds(60)
+
+  func begin() { handle() }
+
+  /// - Parameter end: of the validity of the request that is handled; nil for something else.
+  func handle(requestUntil end: MonotonicInstant? = nil) {
+    state.withLock { $0.loop = .handling(until: end.map { $0 + Self.margin }) }
+  }
   func end() { state.withLock { $0.loop = .absent } }
 
   func during(_ wait: () async throws -> Void) async throws {
@@ -31,7 +39,7 @@ package final class LoopWaits: Sendable {
       $0.count &+= 1
       $0.loop = .waiting($0.count)
     }
-    defer { state.withLock { $0.loop = .handling } }
+    defer { handle() }
     try await wait()
   }
 }

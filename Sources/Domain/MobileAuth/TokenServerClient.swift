@@ -26,6 +26,10 @@ package protocol TokenServerClient: Sendable {
   /// derivation.
   func seal(_ response: ChallengeResponse) async throws(TokenServerError) -> SealedResponse
 
+  /// Whether `seal`, of an answer without an entry (PIN or data of an authenticator), decides nothing: the decision is
+  /// then stored while the bytes are made.
+  var sealsWithoutDeciding: Bool { get }
+
   /// Sends the answer. Idempotent: several attempts count as one answer.
   /// - Throws: `.pinIncorrect` if the request is still open and requires the PIN again: it must be opened again.
   func deliver(_ response: SealedResponse) async throws(TokenServerError) -> Verdict
@@ -67,6 +71,9 @@ extension TokenServerClient {
   package func deny(
     unopened pending: PendingMobileAuthRequest, because why: String, idempotencyKey: String
   ) async throws(TokenServerError) {}
+
+  /// Default: false. Override where an answer is neither verified nor stored before it is sent.
+  package var sealsWithoutDeciding: Bool { false }
 
   /// Default: none.
   package func remainder(of account: AccountID) -> SecretBytes? { nil }

@@ -38,18 +38,22 @@ extension Vault {
   }
 
   /// Counts entries by the board's wall clock. Entries with a later time, left by a clock that was set back, do not
-  /// count.
+  /// count. Reads the chain from its newest entry back, until so many entries were older than an hour that the clock
+  /// was not unset for a while: the commit before an answer is sent must not take longer the longer the chain is.
   private func linesInTheHour(
     before now: Int64, at server: String?, on connection: borrowing Connection
   ) throws -> Int64 {
     guard let server else { return 0 }
     let (hourAgo, overflows) = now.subtractingReportingOverflow(3_600_000)
+    let start = overflows ? Int64.min : hourAgo
     return try connection.rows(
       """
-      SELECT count(*) FROM audit WHERE milliseconds BETWEEN ? AND ?
+      SELECT count(*) FROM audit WHERE milliseconds BETWEEN ?1 AND ?2
+        AND sequence > ifnull((
+          SELECT sequence FROM audit WHERE milliseconds < ?1 ORDER BY sequence DESC LIMIT 1 OFFSET ?3), 0)
         AND kind IN ('announced', 'opened', 'refused', 'settled', 'left-out', 'panel-unavailable', 'button-stuck')
-        AND account IN (SELECT id FROM accounts WHERE server = ?)
-      """, overflows ? .min : hourAgo, now, server
+        AND account IN (SELECT id FROM accounts WHERE server = ?4)
+      """, start, now, hourlyLimit, server
     ) { try $0.integer(0) }.first ?? 0
   }
 

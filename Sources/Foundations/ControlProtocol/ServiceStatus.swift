@@ -16,6 +16,8 @@ package struct ServiceStatus: Codable, Sendable {
   package var isSimulated: Bool?
   /// Whether another process uses the network, and this one does not.
   package var isNetworkSeparate: Bool?
+  /// The socket of that process.
+  package var networkSocket: String?
   /// Whether the service stops as soon as the answer at the panel has ended.
   package var isStopping: Bool?
   /// Hardware faults of the board. While one lasts, approvals or PIN entry are not possible.
@@ -116,6 +118,7 @@ package struct ServiceStatus: Codable, Sendable {
     case board
     case isSimulated = "simulated"
     case isNetworkSeparate = "network_process"
+    case networkSocket = "network_socket"
     case isStopping = "stopping"
     case troubles, led, servers, accounts
     case mustEnroll = "must_enroll"

@@ -42,6 +42,10 @@ package final class CurlHTTPTransport: HTTPTransport, Sendable {
     return stream
   }
 
+  /// Whether the thread has reacted since the last call, or has nothing to do. For a watchdog: one call asks, the next
+  /// one has the result.
+  package func hasReacted() -> Bool { thread.hasReacted() }
+
   /// Ends every transfer with `HTTPTransportError.canceled`, closes the connections and ends the thread. Later requests
   /// also fail with `canceled`. Takes milliseconds. Must not be called from a cancellation handler. A client closes
   /// itself when it and its streams are released.

@@ -32,6 +32,15 @@ final class CurlThread: Sendable {
     }
   }
 
+  /// - Returns: whether the thread has carried out its commands since the last call, or does not run. One call asks,
+  ///   the next one has the result.
+  func hasReacted() -> Bool {
+    phase.withLock { phase in
+      guard case .running(let queue, _) = phase else { return true }
+      return queue.hasReacted()
+    }
+  }
+
   /// Stops the thread and waits for its end, because the process may exit afterwards and must not free OpenSSL's data
   /// while the thread uses it. Takes milliseconds: the thread never blocks on the network. Must not be called from a
   /// cancellation handler: the runtime may hold a lock of the task that the thread needs to resume it.
@@ -57,6 +66,8 @@ final class CommandQueue: Sendable {
   /// Used only by the thread of the HTTP client, except for `curl_multi_wakeup`, which any thread may call.
   nonisolated(unsafe) let multi: UnsafeMutableRawPointer
   private let commands = Mutex<[Command]>([])
+  /// The number of the last note asked for, and of the last one that the thread has made.
+  private let notes = Mutex((asked: 0, made: 0))
 
   init(trust: ServerTrust) {
     self.trust = trust
@@ -74,6 +85,18 @@ final class CommandQueue: Sendable {
     commands.withLock { $0.append(command) }
     curl_multi_wakeup(multi)
   }
+
+  /// As for `CurlThread.hasReacted`.
+  func hasReacted() -> Bool {
+    let (hasReacted, number) = notes.withLock { notes in
+      notes.asked &+= 1
+      return (notes.made == notes.asked &- 1, notes.asked)
+    }
+    append(.note(number))
+    return hasReacted
+  }
+
+  func made(note number: Int) { notes.withLock { $0.made = number } }
 
   func takeAll() -> [Command] {
     commands.withLock { commands in

@@ -33,6 +33,7 @@ final class TransferLoop {
       case .start(let order): start(order)
       case .resume(let buffer): transfer(for: buffer)?.resume()
       case .abort(let buffer): transfer(for: buffer).map { finish($0, .failure(.canceled)) }
+      case .note(let number): queue.made(note: number)
       case .end: return false
       }
     }

@@ -25,5 +25,7 @@ enum Command: Sendable {
   case resume(TransferBuffer)
   /// The consumer of the buffer was released.
   case abort(TransferBuffer)
+  /// Carried out by noting the number.
+  case note(Int)
   case end
 }

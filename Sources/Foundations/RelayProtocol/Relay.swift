@@ -6,15 +6,21 @@ package struct Relay: Sendable {
   /// How long the network process may take to accept an order: it does nothing else first.
   package static let patience = Duration.milliseconds(1500)
 
+  /// The path of the socket; empty in tests.
+  package let path: String
   let patience: Duration
   private let connect: @Sendable () throws(RelayError) -> RelaySocket
 
   /// - Parameter path: of the socket.
   package init(path: String, patience: Duration = Self.patience) {
-    self.init(patience: patience) { () throws(RelayError) in try RelaySocket.connected(to: path) }
+    self.init(path: path, patience: patience) { () throws(RelayError) in try RelaySocket.connected(to: path) }
   }
 
-  init(patience: Duration = Self.patience, connect: @escaping @Sendable () throws(RelayError) -> RelaySocket) {
+  init(
+    path: String = "", patience: Duration = Self.patience,
+    connect: @escaping @Sendable () throws(RelayError) -> RelaySocket
+  ) {
+    self.path = path
     self.patience = patience
     self.connect = connect
   }

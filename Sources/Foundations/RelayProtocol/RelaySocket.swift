@@ -44,6 +44,7 @@ package final class RelaySocket: Sendable {
     let length = UInt32(clamping: message.count)
     var rest = ((0..<Self.lengthBytes).map { UInt8(truncatingIfNeeded: length >> (24 - 8 * $0)) } + message)[...]
     while !rest.isEmpty {
+      try await pause()
       let count = rest.withUnsafeBytes { Glibc.send(socket.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
       let number = errno
       if count > 0 {
@@ -65,7 +66,10 @@ package final class RelaySocket: Sendable {
     atMost limit: Int, until due: ContinuousClock.Instant? = nil
   ) async throws(RelayError) -> [UInt8]? {
     while true {
+      // The other process may send without end, so that this task never waits for it.
+      guard !Task.isCancelled else { throw .canceled }
       if let message = try takeMessage(atMost: limit) { return message }
+      try await pause()
       // The other process may send a byte at a time.
       if let due, due <= .now { throw .timedOut }
       var chunk = [UInt8](repeating: 0, count: Self.chunkBytes)
@@ -82,6 +86,12 @@ package final class RelaySocket: Sendable {
         throw .call("recv", errno: number)
       }
     }
+  }
+
+  /// Lets other tasks of this thread run: the calls that follow may never have to wait.
+  private func pause() async throws(RelayError) {
+    await Task.yield()
+    guard !Task.isCancelled else { throw .canceled }
   }
 
   private func takeMessage(atMost limit: Int) throws(RelayError) -> [UInt8]? {

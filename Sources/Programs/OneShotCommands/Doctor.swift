@@ -159,7 +159,8 @@ extension Doctor: OneShotCommand {
 
   private func checkServers(_ vault: Vault, in environment: TokenEnvironment) async throws -> [CheckResult] {
     var findings: [CheckResult] = []
-    let backends = Backends(vault, authorities: authorities, in: environment)
+    let backends = Backends(
+      vault, authorities: authorities, in: environment, makeHTTPTransport: networkAccess(state).makeHTTPTransport)
     for record in try vault.servers() {
       do {
         let troubles = Mutex<[String]>([])

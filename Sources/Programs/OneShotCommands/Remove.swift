@@ -11,7 +11,8 @@ extension Remove: OneShotCommand {
     try await reporting(json) {
       let vault = try state.openVault(creating: false)
       let environment = TokenEnvironment.system()
-      let backends = Backends(vault, authorities: authorities, in: environment)
+      let backends = Backends(
+        vault, authorities: authorities, in: environment, makeHTTPTransport: networkAccess(state).makeHTTPTransport)
       let record = try backends.operations.account(account)
       let notification = try await backends.operations.remove(record) { $0.summary }
       if let warning = notification.warning(about: record) { say(warning) }

@@ -2,6 +2,7 @@
 import ApprovalTokenCommands
 import ControlProtocol
 import Glibc
+import RelayProtocol
 import TokenDaemon
 import Vault
 
@@ -41,4 +42,11 @@ extension StateOption {
 /// Makes a running service read the accounts again. Does nothing if none is running.
 func requestReload(_ state: StateOption) {
   _ = try? ControlClient(path: state.controlSocket).call(.reload, Done.self)
+}
+
+/// How a command that has opened the vault reaches servers: as the running service does, so that a server cannot attack
+/// a process with keys where the service keeps the two apart. Without a service, from this process.
+func networkAccess(_ state: StateOption) -> NetworkAccess {
+  let status = try? ControlClient(path: state.controlSocket).call(.status, ServiceStatus.self)
+  return status?.networkSocket.map { .through(Relay(path: $0)) } ?? .ofThisProcess
 }

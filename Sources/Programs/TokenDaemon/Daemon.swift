@@ -60,7 +60,7 @@ package struct Daemon: Sendable {
       kill(getpid(), SIGTERM)
     }
     let handler = ControlRequestHandler(
-      service: service, backends: backends, board: board, accounts: accounts, isNetworkSeparate: network.relay != nil)
+      service: service, backends: backends, board: board, accounts: accounts, networkSocket: network.relay?.path)
     let pushes = try pushListener(in: environment, logger) { service.wakePolls() }
     let processWatch = network.relay.map { relay in
       NetworkProcessWatch(

@@ -34,8 +34,9 @@ package struct NetworkProcess: Sendable {
     under manager: ServiceManager, onReady: @escaping @Sendable () -> Void, onStop: @escaping @Sendable () -> Void
   ) async throws {
     let environment = TokenEnvironment.system()
-    let listener = RelayListener(socket, orders: RelayOrders(clients: NetworkClients(), environment: environment))
-    let watchdog = manager.watchdogInterval.map { NetworkWatchdog(manager: manager, interval: $0) }
+    let clients = NetworkClients()
+    let listener = RelayListener(socket, orders: RelayOrders(clients: clients, environment: environment))
+    let watchdog = manager.watchdogInterval.map { NetworkWatchdog(manager: manager, interval: $0, clients: clients) }
     let group = ServiceGroup([listener, watchdog])
     MainThread.onStopSignal {
       onStop()
@@ -47,16 +48,17 @@ package struct NetworkProcess: Sendable {
   }
 }
 
-/// Reports at intervals that the thread that waits for sockets, and those of the tasks, work.
+/// Reports at intervals that the thread that waits for sockets, those of the tasks, and those of the HTTP clients work.
 private struct NetworkWatchdog: Service {
   let manager: ServiceManager
   let interval: Duration
+  let clients: NetworkClients
 
   func run() async throws {
     await cancelWhenGracefulShutdown {
       guard let idle = IdleSocket() else { return }
       while await SocketPoller.shared.wait(for: idle.descriptor, .reading, until: .now + interval) == .timedOut {
-        manager.notify("WATCHDOG=1")
+        if clients.haveReacted() { manager.notify("WATCHDOG=1") }
       }
     }
   }

@@ -28,6 +28,7 @@ package final class ScriptedServerClient: TokenServerClient {
     var calls: [String: Int] = [:]
     var repeated: [[UInt8]] = []
     var resentAfterRestart = false
+    var sealsWithoutDeciding = false
   }
 
   package let id: TokenServerID
@@ -55,6 +56,11 @@ package final class ScriptedServerClient: TokenServerClient {
   /// From now on answers are sealed with `isResentAfterRestart`: their outcome is unknown, so their bodies are stored
   /// for resending.
   package func resentAfterRestart() { state.withLock { $0.resentAfterRestart = true } }
+  package var sealsWithoutDeciding: Bool {
+    get { state.withLock { $0.sealsWithoutDeciding } }
+    set { state.withLock { $0.sealsWithoutDeciding = newValue } }
+  }
+
   /// Every PIN that was used to seal an answer.
   package var pins: [PIN] { state.withLock { $0.pins } }
 

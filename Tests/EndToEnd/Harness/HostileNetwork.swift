@@ -14,7 +14,8 @@ final class HostileNetwork: Sendable {
   }
 
   private struct State {
-    var isHostile = false
+    /// The probability that an order is answered by a trick.
+    var share = 0.0
     var dice: Dice
     /// The replies to former orders.
     var former: [[[UInt8]]] = []
@@ -53,9 +54,10 @@ final class HostileNetwork: Sendable {
   /// Ends the listener.
   func end() { shutdown(socket.descriptor, Int32(SHUT_RDWR)) }
 
-  var isHostile: Bool {
-    get { state.withLock { $0.isHostile } }
-    set { state.withLock { $0.isHostile = newValue } }
+  /// The share of orders that are answered by a trick, 0 to 1.
+  var share: Double {
+    get { state.withLock { $0.share } }
+    set { state.withLock { $0.share = newValue } }
   }
 
   /// How often each trick was played.
@@ -64,7 +66,7 @@ final class HostileNetwork: Sendable {
   private func serve(_ caller: UnixSocket) async throws {
     let device = RelaySocket(caller)
     guard let order = try await device.receive(atMost: RelayOrder.longest) else { return }
-    guard isHostile else {
+    guard state.withLock({ Double.random(in: 0..<1, using: &$0.dice) < $0.share }) else {
       guard passes(order) else {
         _ = try await device.receive(atMost: RelayReceipt.size)
         return

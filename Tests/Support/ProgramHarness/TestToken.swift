@@ -238,6 +238,13 @@ package final class TestToken: Sendable {
     return try outcome.decoded()
   }
 
+  /// The transactions of answers that no server has confirmed.
+  package func unconfirmed() async throws -> [String] {
+    struct Unconfirmed: Decodable { let transaction: String }
+    struct Answers: Decodable { let unconfirmed: [Unconfirmed] }
+    return try await call(.init(request: "status")).answer(Answers.self).unconfirmed.map(\.transaction)
+  }
+
   package struct Pending: Decodable, Sendable {
     package let transaction: String
     package let pressCounts: Bool

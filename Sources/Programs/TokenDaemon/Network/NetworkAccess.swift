@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CurlHTTP
-import HTTP
+package import HTTP
 import Logging
 import MQTT
 import MobileAuth
@@ -10,7 +10,7 @@ import Synchronization
 
 /// How the service reaches the network: from this process, or through the network process.
 package struct NetworkAccess: Sendable {
-  let makeHTTPTransport: @Sendable (ServerTrust) -> any HTTPTransport
+  package let makeHTTPTransport: @Sendable (ServerTrust) -> any HTTPTransport
   let subscriptions: any SubscriptionConnector
   /// The network process; nil if this process uses the network itself.
   let relay: Relay?

@@ -41,6 +41,12 @@ final class NetworkClients: Sendable {
     withExtendedLifetime(surplus) {}
     return client
   }
+
+  /// Whether the threads of all clients have reacted since the last call.
+  func haveReacted() -> Bool {
+    let present = clients.withLock { $0.map(\.client) }
+    return present.map { $0.hasReacted() }.allSatisfy(\.self)
+  }
 }
 
 /// An HTTP client with the authorities that it reads.
@@ -52,6 +58,8 @@ final class NetworkClient: HTTPTransport {
     authorities = try AuthorityFile(trust.authorities)
     client = CurlHTTPTransport(trust: trust.serverTrust(authorityFile: authorities?.path))
   }
+
+  func hasReacted() -> Bool { client.hasReacted() }
 
   func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse { try await client.send(request) }
 

@@ -2,7 +2,7 @@
 import Boards
 import ControlProtocol
 import CurlHTTP
-import HTTP
+package import HTTP
 package import MobileAuth
 package import ServerBackends
 package import Vault
@@ -19,8 +19,13 @@ package struct Backends: Sendable {
   }
 
   /// For a command that runs without the service: the board is not known, and no PIN can be typed.
-  package init(_ vault: Vault, authorities: String? = nil, in environment: TokenEnvironment = .system()) {
-    self.init(vault, BackendContext(vault, authorities: authorities, in: environment))
+  package init(
+    _ vault: Vault, authorities: String? = nil, in environment: TokenEnvironment = .system(),
+    makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport = { CurlHTTPTransport(trust: $0) }
+  ) {
+    self.init(
+      vault,
+      BackendContext(vault, authorities: authorities, in: environment, makeHTTPTransport: makeHTTPTransport))
   }
 
   var context: BackendContext { operations.context }

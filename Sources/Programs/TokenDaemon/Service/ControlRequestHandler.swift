@@ -16,8 +16,8 @@ struct ControlRequestHandler: Sendable {
   let backends: Backends
   let board: RunningBoard
   let accounts: AccountService
-  /// Whether the network is used by another process.
-  var isNetworkSeparate = false
+  /// The socket of the process that uses the network; nil if this one does.
+  var networkSocket: String?
 
   private var vault: Vault { backends.vault }
 
@@ -193,7 +193,8 @@ struct ControlRequestHandler: Sendable {
     status.processID = getpid()
     status.board = board.profile.name
     status.isSimulated = board.profile.kind == .simulated
-    status.isNetworkSeparate = isNetworkSeparate
+    status.isNetworkSeparate = networkSocket != nil
+    status.networkSocket = networkSocket
     status.isStopping = service.answer.isStopping
     status.troubles = await board.panel.troubles
     status.led = await board.led

@@ -148,7 +148,7 @@ final class TokenService: Service, UserState {
   var handlerState: HandlerState {
     switch waits.loop {
     case .waiting(let number): .waiting(number)
-    case .handling: .handling
+    case .handling(let limit): .handling(until: limit)
     case .absent: state.withLock { $0.hasFailed } ? .failed : .absent
     }
   }

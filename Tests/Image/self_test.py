@@ -15,28 +15,35 @@ import tempfile
 from checks import check, exit_code
 
 PROGRAM = pathlib.Path(__file__).parents[2] / "packaging/image/root/usr/libexec/approval-token/report-self-test"
+STATE = ("/state", "/etc/approval-token", "/var/lib/approval-token", "/var/lib/systemd")
 
 
 class Start:
     """One start of a board: the exit code of the program, the calls of its commands, and the log on the SD card."""
 
-    def __init__(self, result, text, is_on_trial=False, board='board = "qemu-virt"', mark=0):
+    def __init__(self, result, text, is_on_trial=False, board='board = "qemu-virt"', mark=0, unmounted=None, notes="",
+                 card=0):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
-            for name in ("boot/firmware", "commands", "proc", "etc/approval-token", "usr/share/approval-token"):
+            for name in ("boot/firmware", "commands", "proc", "run", "etc/approval-token", "usr/share/approval-token"):
                 (root / name).mkdir(parents=True)
             (root / "proc/cmdline").write_text("ro rauc.slot=B " + "approval_token.trial=1 quiet" * is_on_trial + "\n")
             (root / "etc/approval-token/config.toml").write_text(board + "\n")
             (root / "usr/share/approval-token/image-version").write_text("1.2\n")
-            for command, end in (("mount", ""), ("systemctl", ""), ("rauc", f"exit {mark}\n"),
-                                 ("runuser", f"printf '{text}'\nexit {result}\n")):
+            (root / "run/approval-token-start.log").write_text(notes)
+            mounted = f'case " {" ".join(root.as_posix() + place for place in STATE if place != unmounted)} " in\n' \
+                '*" $2 "*) exit 0 ;;\nesac\nexit 32\n'
+            for command, end in (("mount", f"exit {card}\n"), ("systemctl", ""), ("rauc", f"exit {mark}\n"),
+                                 ("mountpoint", mounted), ("runuser", f"printf '{text}'\nexit {result}\n")):
                 (root / "commands" / command).write_text(f'#!/bin/sh\necho {command} "$@" >>{root}/calls\n{end}')
                 (root / "commands" / command).chmod(0o755)
             environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
             self.status = subprocess.run(
                 [PROGRAM], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
             log, calls = root / "boot/firmware/approval-token.log", root / "calls"
-            self.calls = calls.read_text() if calls.exists() else ""
+            text = calls.read_text() if calls.exists() else ""
+            self.calls = "".join(line for line in text.splitlines(True) if not line.startswith("mountpoint"))
+            self.has_notes = (root / "run/approval-token-start.log").exists()
             self.log = log.read_text() if log.exists() else ""
 
 
@@ -70,8 +77,27 @@ def check_trial():
     check("a token without a board is kept", "mark-good" in Start(69, "", is_on_trial=True, board="").calls)
 
 
+def check_partition_of_state():
+    # Without it, the configuration is the one of the root, which has no board.
+    for place in STATE:
+        trial = Start(69, "", is_on_trial=True, board="# board = none", unmounted=place)
+        check(f"after an update, a system without {place} is left", trial.status == 1 and "mark-good" not in trial.calls and
+              trial.calls.index("rauc status mark-bad") < trial.calls.index("systemctl --no-block reboot"))
+        check("and the log has the reason", f"self-test failed: the partition of the state is not mounted ({place})" in trial.log)
+    start = Start(69, "", board="# board = none", unmounted="/state")
+    check("at another start it is in the log only", start.status == 1 and "is not mounted (/state)" in start.log and
+          "rauc" not in start.calls and "reboot" not in start.calls)
+    start = Start(0, "good  vault\\n", notes="a line\nanother\n")
+    check("what the start of the system has noted is in the log", start.status == 0 and not start.has_notes and
+          [line.split("  ", 1)[1] for line in start.log.splitlines()] == ["a line", "another"])
+    broken = Start(1, "BAD   vault\\n", is_on_trial=True, card=32)
+    check("a system that fails is left although the log cannot be written",
+          "rauc status mark-bad" in broken.calls and "systemctl --no-block reboot" in broken.calls)
+
+
 if __name__ == "__main__":
     print("the self-test")
     check_each_start()
     check_trial()
+    check_partition_of_state()
     sys.exit(exit_code())

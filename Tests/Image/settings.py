@@ -48,7 +48,7 @@ class Board:
             self.wifi, self.commands = read("etc/approval-token/wifi.conf"), read("commands.log")
             wifi = root / "etc/approval-token/wifi.conf"
             self.mode = wifi.stat().st_mode & 0o777 if wifi.exists() else None
-            self.is_clean = not any((root / "run").iterdir())
+            self.is_clean = {file.name for file in (root / "run").iterdir()} <= {"approval-token-card.lock"}
 
 
 def is_rejected(text, because, is_provisioned=False):

@@ -6,15 +6,19 @@ usage: boards.py IMAGE
 
 Exit code 1: something is missing.
 """
+import pathlib
 import re
 import struct
 import subprocess
 import sys
+import tempfile
+import tomllib
 import zlib
 
 from card import Card
 from checks import check, exit_code
 
+PAGES = pathlib.Path(__file__).parents[2] / "boards"
 # What the firmware of the board reads from the first partition (U-Boot passes the device tree on), the device trees of
 # its models, the drivers of its card, its network, its USB port, its watchdog and its GPIO chip, and the files of its
 # Wi-Fi chip.
@@ -23,25 +27,60 @@ COMMON = ["pinctrl-bcm2835", "bcm2835", "sdhci-iproc", "brcmfmac", "bcm2835_wdt"
 BOARDS = {
     "raspberry-pi-3": (
         SMALL, ["bcm2837-rpi-3-b.dtb", "bcm2837-rpi-3-b-plus.dtb", "bcm2837-rpi-3-a-plus.dtb"],
-        COMMON + ["dwc2", "smsc95xx", "lan78xx"],
+        COMMON + ["dwc2", "phy-generic", "smsc95xx", "lan78xx"],
         ["43430-sdio.bin", "43430-sdio.raspberrypi,3-model-b.txt", "43455-sdio.bin",
          "43455-sdio.raspberrypi,3-model-b-plus.txt", "43455-sdio.raspberrypi,3-model-a-plus.txt"]),
     "raspberry-pi-zero-2w": (
-        SMALL, ["bcm2837-rpi-zero-2-w.dtb"], COMMON + ["dwc2"],
+        SMALL, ["bcm2837-rpi-zero-2-w.dtb"], COMMON + ["dwc2", "phy-generic"],
         ["43430-sdio.bin", "43430-sdio.raspberrypi,model-zero-2-w.txt"]),
     "raspberry-pi-4": (
         ["start4.elf", "fixup4.dat"], ["bcm2711-rpi-4-b.dtb", "bcm2711-rpi-400.dtb", "bcm2711-rpi-cm4-io.dtb"],
-        COMMON + ["xhci-pci", "pcie-brcmstb", "genet"],
+        COMMON + ["xhci-pci", "pcie-brcmstb", "reset-raspberrypi", "genet"],
         ["43455-sdio.bin", "43455-sdio.raspberrypi,4-model-b.txt"]),
 }
-# Needed before the root is mounted: built into the kernel, or in the initramfs.
-EARLY = ["bcm2835", "sdhci-iproc", "squashfs", "overlay", "ext4"]
+# Needed before the root is mounted: built into the kernel, or in the initramfs. On a Raspberry Pi 4 the voltage of the SD
+# card is a line that the firmware sets, over its mailbox.
+EARLY = ["bcm2835", "sdhci-iproc", "gpio-raspberrypi-exp", "raspberrypi", "bcm2835-mailbox", "squashfs", "overlay", "ext4"]
+# The controllers of SD cards; that of the Wi-Fi is brcm,bcm2835-sdhci or brcm,bcm2835-mmc.
+CARDS = {"brcm,bcm2711-emmc2", "brcm,bcm2835-sdhost"}
 
 
 def settings(text):
     """The lines of config.txt: `key=value`, and `initramfs NAME`."""
     lines = [line.split("#")[0].strip() for line in text.splitlines()]
     return dict(re.split(r"[= ]", line, maxsplit=1) for line in lines if line and not line.startswith("["))
+
+
+def levels(text):
+    """What the lines `gpio=LINES=OPTIONS` of config.txt set: the options of each line."""
+    lines = re.findall(r"^gpio=([0-9,]+)=([a-z,]+)$", text, re.M)
+    return {int(number): set(options.split(",")) for numbers, options in lines for number in numbers.split(",")}
+
+
+def wanted_levels(profile):
+    """The same for the lines of a board profile: the pull-ups of buttons, and LEDs that are dark."""
+    buttons = [profile[name] for name in ("button", "deny_button") if name in profile]
+    if any(button["bias"] != "pull-up" for button in buttons):
+        raise RuntimeError("a button without a pull-up")
+    lights = [light for light in profile["led"].values() if isinstance(light, dict)]
+    return {button["line"]: {"ip", "pu"} for button in buttons} | {
+        light["line"]: {"op", "dh" if light.get("active_low") else "dl"} for light in lights}
+
+
+def property_of(tree, node, name):
+    """The strings of a property in a device tree; none if it has no such property."""
+    done = subprocess.run(["fdtget", tree, node, name], capture_output=True, text=True)
+    return done.stdout.split() if done.returncode == 0 else []
+
+
+def check_number_of_card(name, data):
+    """U-Boot reads its environment from the device `mmc 0`."""
+    with tempfile.NamedTemporaryFile() as tree:
+        tree.write(data)
+        tree.flush()
+        path = "".join(property_of(tree.name, "/aliases", "mmc0"))
+        check(f"{name}: the SD card has the number 0", path and CARDS & set(property_of(tree.name, path, "compatible")) and
+              property_of(tree.name, path, "status") in ([], ["okay"]))
 
 
 def drivers_in(text):
@@ -127,6 +166,7 @@ def main():
     check("its partitions are found by the signature of the image",
           f"PARTUUID={card.signature:08x}-01 " in card.root_file("/etc/fstab").decode())
     check_boot_loader(card, names)
+    configuration = card.get("config.txt").decode()
     version = check_slot(card)
     check_updates(card)
     modules = f"/usr/lib/modules/{version}/modules"
@@ -145,11 +185,18 @@ def main():
         print(board)
         for name in firmware + trees:
             check(f"{name} is on the SD card", name in names)
+        for name in names.intersection(trees):
+            check_number_of_card(name, card.get(name))
         for driver in drivers:
             check(f"the kernel has {driver}", driver in built_in | loadable)
         for name in wifi:
             check(f"the root has brcmfmac{name}", f"/usr/lib/firmware/brcm/brcmfmac{name}" in files)
-        check("the board's profile is in the root", bool(card.root_file(f"/usr/share/approval-token/boards/{board}/board.toml")))
+        profile = card.root_file(f"/usr/share/approval-token/boards/{board}/board.toml").decode()
+        wanted = wanted_levels(tomllib.loads(profile))
+        check("config.txt: the lines of the board's profile have defined levels from power-on", len(wanted) > 3 and
+              all(levels(configuration).get(line) == options for line, options in wanted.items()))
+        check("config.txt: as the board's page says it",
+              levels(configuration) == levels((PAGES / board / "README.md").read_text()))
     return exit_code()
 
 

@@ -6,6 +6,7 @@ usage: boards.py IMAGE
 
 Exit code 1: something is missing.
 """
+import lzma
 import pathlib
 import re
 import struct
@@ -38,8 +39,8 @@ BOARDS = {
         COMMON + ["xhci-pci", "pcie-brcmstb", "reset-raspberrypi", "genet"],
         ["43455-sdio.bin", "43455-sdio.raspberrypi,4-model-b.txt"]),
 }
-# Needed before the root is mounted: built into the kernel, or in the initramfs. On a Raspberry Pi 4 the voltage of the SD
-# card is a line that the firmware sets, over its mailbox.
+# Needed before the root is mounted: built into the kernel, or in the initramfs. On a Raspberry Pi 4 the voltage of the
+# SD card is a line that the firmware sets, over its mailbox.
 EARLY = ["bcm2835", "sdhci-iproc", "gpio-raspberrypi-exp", "raspberrypi", "bcm2835-mailbox", "squashfs", "overlay", "ext4"]
 # The controllers of SD cards; that of the Wi-Fi is brcm,bcm2835-sdhci or brcm,bcm2835-mmc.
 CARDS = {"brcm,bcm2711-emmc2", "brcm,bcm2835-sdhost"}
@@ -149,6 +150,22 @@ def check_slot(card):
     return version
 
 
+def features_of_wifi(module):
+    """The names of the features of brcmfmac, in the order of their bits: from the module's type information (BTF)."""
+    names = [name.decode() for name in re.findall(rb"\0BRCMF_FEAT_(\w+)(?=\0)", module)]
+    return names[: names.index("LAST")]
+
+
+def check_wifi_options(card, version):
+    options = card.root_file("/etc/modprobe.d/approval-token-image.conf").decode()
+    mask = int(re.search(r"^options brcmfmac .*\bfeature_disable=(\w+)$", options, re.M)[1], 0)
+    module = card.root_file(
+        f"/usr/lib/modules/{version}/kernel/drivers/net/wireless/broadcom/brcm80211/brcmfmac/brcmfmac.ko.xz")
+    features = features_of_wifi(lzma.decompress(module))
+    check("the Wi-Fi driver leaves the handshakes of WPA to wpa_supplicant",
+          {features[bit] for bit in range(len(features)) if mask >> bit & 1} == {"FWSUP", "SAE", "DUMP_OBSS"})
+
+
 def check_updates(card):
     configuration = card.root_file("/etc/rauc/system.conf").decode()
     devices = re.findall(r"^device=/dev/disk/by-partuuid/(\w+)-0(\d)$", configuration, re.M)
@@ -169,6 +186,7 @@ def main():
     configuration = card.get("config.txt").decode()
     version = check_slot(card)
     check_updates(card)
+    check_wifi_options(card, version)
     modules = f"/usr/lib/modules/{version}/modules"
     built_in = drivers_in(card.root_file(f"{modules}.builtin").decode())
     loadable = drivers_in(card.root_file(f"{modules}.dep").decode())

@@ -43,6 +43,8 @@ def main():
           reported("failed", "the vault is damaged\n") == "the service has stopped: the vault is damaged (exit-code)\n")
     check("also one that has written nothing",
           reported("inactive", "", "start-limit-hit") == "the service has stopped: no line in its log (start-limit-hit)\n")
+    check("also one that was not started",
+          reported("inactive", "", "success") == "the service has stopped: no line in its log (a unit that it needs has failed)\n")
     check("a long line is cut", len(reported("failed", "x" * 5000 + "\n")) < 600)
     for state in ("activating", "active"):
         check(f"one that is restarted ({state}) is not reported", reported(state, "a fault\n") == "")

@@ -15,7 +15,7 @@ import tempfile
 from checks import check, exit_code
 
 FUNCTIONS = pathlib.Path(__file__).parents[2] / "packaging/image/root/usr/libexec/approval-token/card-functions"
-# A card that is writable for one program at a time, and slow.
+# A partition that is writable for one program at a time, and slow.
 MOUNT = """case $2 in
   remount,rw) mkdir "{root}/writable" && sleep 0.2 ;;
   remount,ro) rmdir "{root}/writable" ;;
@@ -43,7 +43,7 @@ def main():
         lines = sorted(line.split("  ", 1)[1] for line in log.read_text().splitlines()) if log.exists() else []
         check("each line is in the log", lines == ["0", "1", "2"])
         check("what was to be erased is", not (root / "boot/firmware/secret").exists())
-        check("the card is read-only again", not (root / "writable").exists())
+        check("the FAT partition is read-only again", not (root / "writable").exists())
     return exit_code()
 
 

@@ -46,11 +46,11 @@ extension RecordingVFS {
 /// SQLite has a single default VFS.
 private let oneAtATime = Mutex(())
 
-private let reads = Mutex<[String: Int]>([:])
+private let readCounts = Mutex<[String: Int]>([:])
 
 extension RecordingVFS {
   /// How often files of the directory were read.
-  static func reads(in directory: String) -> Int { reads.withLock { $0[directory] ?? 0 } }
+  static func reads(in directory: String) -> Int { readCounts.withLock { $0[directory] ?? 0 } }
 }
 
 private let deaf = Mutex<Set<String>>([])
@@ -143,7 +143,7 @@ private nonisolated(unsafe) let recordingMethods: UnsafeMutablePointer<sqlite3_i
   }
   own.xRead = { file, bytes, count, offset in
     if let open = slot(of: file).pointee?.takeUnretainedValue() {
-      reads.withLock { $0[open.directory, default: 0] += 1 }
+      readCounts.withLock { $0[open.directory, default: 0] += 1 }
     }
     return methods(of: file).xRead(original(of: file), bytes, count, offset)
   }

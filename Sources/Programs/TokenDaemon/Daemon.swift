@@ -5,6 +5,7 @@ import FrontPanel
 import Glibc
 import Logging
 import MobileAuth
+import RelayProtocol
 import ServerBackends
 import ServiceLifecycle
 import Threads

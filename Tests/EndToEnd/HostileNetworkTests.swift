@@ -65,7 +65,7 @@ extension EndToEnd {
         defer { hostile.end() }
         try await fixture.token.startDevice(at: path)
         try await fixture.token.log.line(with: "] connected to")
-        hostile.share = 0.4
+        hostile.share = 0.3
         var trials: [Trial] = []
         for _ in 1...10 {
           trials.append(try await fixture.trial(isPressed: .random(using: &dice)))
@@ -83,7 +83,7 @@ extension EndToEnd {
           approved += isApproved ? 1 : 0
         }
         print("\(approved) approved, \(trials.filter { $0.holds == 1 }.count) held for, of \(trials.count)")
-        #expect(hostile.played.values.reduce(0, +) > 5, "\(hostile.played)")
+        #expect(hostile.played.values.reduce(0, +) > 1, "\(hostile.played)")
       }
     }
   }

@@ -29,8 +29,7 @@ package struct ControlClient: Sendable {
   ) throws {
     do {
       let socket = try UnixSocket.connected(to: path)
-      // A service that refuses the connection closes it at once: its reason is read nevertheless.
-      do { try socket.write(line: request.line) } catch UnixSocket.SocketError.call(_, EPIPE) {}
+      try Self.send(request, on: socket)
       while let line = try socket.readLine() {
         switch try ControlResponse<Answer>(line: line) {
         case .progress(let step): progress(step)
@@ -39,6 +38,15 @@ package struct ControlClient: Sendable {
         }
       }
     } catch let failure as UnixSocket.SocketError { throw Self.explain(failure, path) }
+  }
+
+  /// A service that refuses the connection closes it at once: its reason is read nevertheless.
+  ///
+  /// In a function of its own: Swift 6.2.3 aborts when it compiles such a `catch` within another `do`.
+  private static func send(_ request: ControlRequest, on socket: UnixSocket) throws(UnixSocket.SocketError) {
+    do { try socket.write(line: request.line) } catch {
+      guard case .call(_, EPIPE) = error else { throw error }
+    }
   }
 
   /// Whether a service accepts connections at this moment.

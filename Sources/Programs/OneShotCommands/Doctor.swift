@@ -226,14 +226,14 @@ extension Doctor: OneShotCommand {
     } catch { return CheckResult(verdict: .note, subject: "service", text: "\(error)") }
   }
 
-  /// Each secret uses one locked page; 1 MiB is enough for some hundred secrets.
+  /// Each secret uses one locked page, of 4 or 16 KiB; 256 pages are enough for many accounts.
   private static func checkMemory() -> CheckResult {
     let limit = approval_linux_lockable_bytes()
-    return limit >= 1 << 20
+    return limit >= 256 * UInt64(clamping: sysconf(Int32(_SC_PAGESIZE)))
       ? CheckResult(verdict: .good, subject: "locked memory", text: "secrets are kept out of swap")
       : CheckResult(
         verdict: .note, subject: "locked memory",
-        text: "the limit is \(limit) bytes; secrets may be swapped. Set LimitMEMLOCK=1M in the systemd unit")
+        text: "the limit is \(limit) bytes; secrets may be swapped. Set LimitMEMLOCK=4M in the systemd unit")
   }
 
   /// - Parameter directory: the directory of device nodes.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Cryptography
 package import OpenPGP
-import Secrets
 import Synchronization
 
 /// The server's OpenPGP keys: one for all enrollments, or one for each (`unique_server_keys`). They are stored
@@ -11,7 +9,7 @@ package final class ServerKeyring: Sendable {
   private static let capacity = 10_000
 
   private let store: any RecordStore
-  private let sealingKey: SecretBytes
+  private let hasher: KeyedHasher
   private let keys = Mutex<[String: OpenPGPKey]>([:])
   private let certificates = Mutex<[String: OpenPGPCertificate]>([:])
   /// For each pair of a server key and a certificate; an entry takes about 60 KB.
@@ -19,7 +17,7 @@ package final class ServerKeyring: Sendable {
 
   package init(store: any RecordStore, hasher: KeyedHasher) {
     self.store = store
-    sealingKey = hasher.sealingKey
+    self.hasher = hasher
   }
 
   package struct CorruptKeyError: Error {}
@@ -33,7 +31,7 @@ package final class ServerKeyring: Sendable {
   package func make(isShared: Bool = false) async throws -> OpenPGPKey {
     let key = try OpenPGPKey.generate(userID: "Approval Token server")
     let fingerprint = key.certificate.fingerprint
-    let box = try AES256GCM.seal(key.secret, key: sealingKey, context: Array(fingerprint.utf8))
+    let box = try hasher.seal(key.secret, of: fingerprint)
     try await store.write { try $0.insertServerKey(fingerprint, sealedSecret: box, isShared: isShared) }
     cache(key, as: fingerprint)
     return key
@@ -42,8 +40,7 @@ package final class ServerKeyring: Sendable {
   package func key(_ fingerprint: String) async throws -> OpenPGPKey {
     if let key = keys.withLock({ $0[fingerprint] }) { return key }
     guard let box = try await store.read({ try $0.sealedServerKey(fingerprint) }) else { throw CorruptKeyError() }
-    let secret = try AES256GCM.open(box, key: sealingKey, context: Array(fingerprint.utf8))
-    let key = try OpenPGPKey(secret: secret)
+    let key = try OpenPGPKey(secret: try hasher.open(box, of: fingerprint))
     cache(key, as: fingerprint)
     return key
   }

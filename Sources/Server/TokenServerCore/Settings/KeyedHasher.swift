@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import Cryptography
+package import Cryptography
 package import Secrets
 
-/// The keys derived from the pepper, one per purpose, and keyed hashes with them.
+/// The keys derived from the pepper, one per purpose, and keyed hashes with them. After a rotation, secrets from before
+/// are verified with the former pepper until it is retired.
 package struct KeyedHasher: Sendable {
   /// The purpose of a stored verifier; the same secret has a different hash for each.
   package enum Purpose: String, Sendable, CaseIterable {
@@ -21,15 +22,30 @@ package struct KeyedHasher: Sendable {
   }
 
   private let hashKeys: [Purpose: SecretBytes]
-  /// Encrypts the server's OpenPGP keys in the database.
-  package let sealingKey: SecretBytes
+  /// Nil without a former pepper.
+  private let formerHashKeys: [Purpose: SecretBytes]?
+  private let sealingKey: SecretBytes
 
-  package init(_ pepper: SecretBytes) {
-    hashKeys = Dictionary(
+  /// - Parameter former: the pepper before the last rotation.
+  package init(_ pepper: SecretBytes, former: SecretBytes? = nil) {
+    hashKeys = Self.hashKeys(from: pepper)
+    formerHashKeys = former.map(Self.hashKeys)
+    sealingKey = HKDF.derive(pepper, info: "token-server/sealing/v1")
+  }
+
+  private static func hashKeys(from pepper: SecretBytes) -> [Purpose: SecretBytes] {
+    Dictionary(
       uniqueKeysWithValues: Purpose.allCases.map {
         ($0, HKDF.derive(pepper, info: "token-server/\($0.rawValue)/v1"))
       })
-    sealingKey = HKDF.derive(pepper, info: "token-server/sealing/v1")
+  }
+
+  /// The verifiers of a secret that may have been stored before the last rotation: with the current pepper, then with
+  /// the former one, if there is one.
+  package func hashes(_ secret: String, for purpose: Purpose) -> [[UInt8]] {
+    [hashKeys, formerHashKeys].compactMap { keys in
+      keys.map { HMACSHA256.authenticate(Array(secret.utf8), key: $0[purpose]!) }
+    }
   }
 
   /// The stored verifier of a secret that the server generated at random. Not for secrets that users choose: they
@@ -42,5 +58,16 @@ package struct KeyedHasher: Sendable {
     var bytes = secret.withExposedSecret { Array($0) }
     defer { cleanse(&bytes) }
     return HMACSHA256.authenticate(bytes, key: hashKeys[purpose]!)
+  }
+
+  /// Encrypts an OpenPGP key of the server for the database.
+  package func seal(_ secret: SecretBytes, of fingerprint: String) throws(CryptographyError) -> [UInt8] {
+    try AES256GCM.seal(secret, key: sealingKey, context: Array(fingerprint.utf8))
+  }
+
+  /// Decrypts an OpenPGP key of the server.
+  /// - Throws: `.notAuthentic` if it was encrypted with another pepper.
+  package func open(_ sealedSecret: [UInt8], of fingerprint: String) throws(CryptographyError) -> SecretBytes {
+    try AES256GCM.open(sealedSecret, key: sealingKey, context: Array(fingerprint.utf8))
   }
 }

@@ -60,7 +60,7 @@ import Testing
       try database.post(
         Effects(notices: [.init(clientID: client, event: DeviceEvent(.resync))]), now: Timestamp(0))
       try database.hold(UserID(user), until: Timestamp(1000))
-      try database.run("INSERT INTO api_client VALUES (?, x'00', 1, 1, 1)", [user])
+      try database.run("INSERT INTO api_client VALUES (?, x'00', 1, 1, 1, 0)", [user])
       try database.insertActivationCode(Array(user.utf8), userID: UserID(user), expiresAt: Timestamp(1000))
       try database.run(
         "INSERT INTO access_token (hash, client_id, expires_at_ms) VALUES (?, ?, 1000)", [Array(user.utf8), client])

@@ -2,7 +2,6 @@
 import Cryptography
 import DisplayText
 import Logging
-import Secrets
 import Synchronization
 import Testing
 
@@ -159,16 +158,6 @@ final class ManualUptime: Sendable {
     #expect(!limiter.allows("c"))
     uptime.advance(by: .milliseconds(1000))
     #expect(limiter.allows("c"))
-  }
-}
-
-@Suite(.timeLimit(.minutes(5))) struct KeyedHasherTests {
-  @Test("Purposes and peppers differ") func purposesAndPeppersDiffer() {
-    let one = KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32)))
-    let other = KeyedHasher(SecretBytes(copying: [UInt8](repeating: 2, count: 32)))
-    let hashes = [one, other].flatMap { pepper in KeyedHasher.Purpose.allCases.map { pepper.hash("secret", for: $0) } }
-    #expect(Set(hashes).count == 2 * KeyedHasher.Purpose.allCases.count)
-    #expect(one.hash("secret", for: .portalSecret) == one.hash("secret", for: .portalSecret))
   }
 }
 

@@ -103,7 +103,7 @@ extension Database {
   /// Replaces the secret; the former one is invalid at once.
   /// - Returns: false if there is no such client.
   package func renewAPIClient(_ id: String, secretHash: [UInt8]) throws -> Bool {
-    try run("UPDATE api_client SET secret_hash = ? WHERE id = ?", [secretHash, id]) > 0
+    try run("UPDATE api_client SET secret_hash = ?, needs_former_pepper = 0 WHERE id = ?", [secretHash, id]) > 0
   }
 
   /// - Returns: false if there is no such client.

@@ -24,6 +24,10 @@ extension Database {
       }
   }
 
+  package func replaceServerKey(_ fingerprint: String, sealedSecret: [UInt8]) throws {
+    try run("UPDATE server_key SET sealed_secret = ? WHERE fingerprint = ?", [sealedSecret, fingerprint])
+  }
+
   package func sealedServerKey(_ fingerprint: String) throws -> [UInt8]? {
     try row("SELECT sealed_secret FROM server_key WHERE fingerprint = ?", [fingerprint])
       .map { try $0.bytes("sealed_secret") }

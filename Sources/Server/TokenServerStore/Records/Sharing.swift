@@ -13,10 +13,14 @@ extension Database {
   package func noteServer(_ id: String, now: Timestamp) throws -> (isNew: Bool, running: Int) {
     let isKnown = try run("UPDATE server SET seen_at_ms = ? WHERE id = ?", [now, id]) > 0
     if !isKnown { try run("INSERT INTO server (id, seen_at_ms) VALUES (?, ?)", [id, now]) }
-    let running = try row(
-      "SELECT COUNT(*) AS count FROM server WHERE seen_at_ms > ?", [now - Self.serverLifetime]
-    ).map { try $0.count("count") }
-    return (!isKnown, running ?? 1)
+    return (!isKnown, try runningServers(now: now))
+  }
+
+  /// The number of servers that run on the database, as far as it knows; 0 for a SQLite file.
+  package func runningServers(now: Timestamp) throws -> Int {
+    guard dialect == .postgreSQL else { return 0 }
+    return try row("SELECT COUNT(*) AS count FROM server WHERE seen_at_ms > ?", [now - Self.serverLifetime])
+      .map { try $0.count("count") } ?? 0
   }
 
   /// Deletes what is left of a server.

@@ -23,6 +23,9 @@ enum Schema {
       // The first report of the device that it has the request; NULL before it.
       try $0.execute(sql: "ALTER TABLE mobile_auth_transaction ADD COLUMN delivered_at_ms INTEGER;")
     }
+    migrator.registerMigration("9: former pepper") { database in
+      for statement in FormerPepperSchema.statements(number: "INTEGER") { try database.execute(sql: statement) }
+    }
     return migrator
   }
 

@@ -58,13 +58,14 @@ struct ActivationService: Sendable {
   func register(
     _ registration: RegistrationRequest, key: P256PublicKey, credential: String, peer: String
   ) async throws -> ClientID {
-    let code = ActivationCode(credential).map { hasher.hash($0.digits, for: .activationCode) }
-    let fleet = hasher.hash(credential, for: .fleetToken)
-    let attempt = try await self.attempt(from: peer, isCode: code != nil, fleet)
+    let codeHashes = hashes(of: credential)
+    let fleetHashes = hasher.hashes(credential, for: .fleetToken)
+    let attempt = try await self.attempt(from: peer, isCode: codeHashes != nil, fleetHashes)
     let now = clock.now()
     let thumbprint = JWK(key).thumbprint
     let outcome = try await store.write { [fleetLimit] database -> Registration in
       let newID = ClientID(Random.bytes(32).uppercaseHex)
+      let code = try codeHashes.map { try database.adoptActivationCode($0) }
       if let code, let stored = try database.activationCode(code, now: now) {
         if let clientID = stored.clientID {
           guard let device = try database.device(clientID), !device.isDeleted, device.keyThumbprint == thumbprint else {
@@ -76,6 +77,7 @@ struct ActivationService: Sendable {
         try database.bindActivationCode(code, to: newID, profile: nil)
         return .device(newID)
       }
+      let fleet = try database.adoptFleetToken(fleetHashes)
       guard try database.isFleetToken(fleet) else { return .refused }
       if let known = try database.device(registeredWith: fleet, thumbprint: thumbprint) { return .device(known.id) }
       // A device that registers and deregisters in a loop must not fill the disk.
@@ -119,13 +121,14 @@ struct ActivationService: Sendable {
     _ code: String, on device: Device, profileID: ProfileID, sealingTo recipient: OpenPGPCertificate?, peer: String
   ) async throws -> Proposal? {
     let attempt = try self.attempt(from: peer)
-    let hash = ActivationCode(code).map { hasher.hash($0.digits, for: .activationCode) }
+    let hashes = hashes(of: code)
     let fresh = try recipient.map { _ in
       try NewKnowledgeKey(clientID: device.id, profileID: profileID, hasher: hasher)
     }
     let nonce = Random.bytes(32).base64URL
     let now = clock.now()
     let (activation, isProposed) = try await store.write { database in
+      let hash = try hashes.map { try database.adoptActivationCode($0) }
       let activation = try database.activate(hash, as: profileID, on: device.id, now: now)
       guard case .activated = activation, let fresh else { return (activation, false) }
       return (activation, try database.propose(fresh, nonce: nonce, now: now))
@@ -150,6 +153,11 @@ struct ActivationService: Sendable {
       sealedToken: try fresh.sealed(to: recipient, by: key), serverCertificate: key.certificate, nonce: nonce)
   }
 
+  /// - Returns: nil for text that cannot be a code.
+  private func hashes(of code: String) -> [[UInt8]]? {
+    ActivationCode(code).map { hasher.hashes($0.digits, for: .activationCode) }
+  }
+
   /// Counts an attempt before the code is checked, so that concurrent attempts cannot exceed the limit of wrong codes.
   /// The narrowest limit is checked first, so that a source at its limit does not use up the others.
   private func attempt(from peer: String) throws(ResponseError) -> Attempt {
@@ -167,8 +175,8 @@ struct ActivationService: Sendable {
 
   /// A fleet token is too long to guess, and many devices may register with it concurrently: only a wrong one is
   /// counted.
-  private func attempt(from peer: String, isCode: Bool, _ fleet: [UInt8]) async throws -> Attempt {
-    if !isCode, try await store.read({ try $0.isFleetToken(fleet) }) { return Attempt {} }
+  private func attempt(from peer: String, isCode: Bool, _ fleet: [[UInt8]]) async throws -> Attempt {
+    if !isCode, try await store.read({ try fleet.contains(where: $0.isFleetToken) }) { return Attempt {} }
     return try attempt(from: peer)
   }
 

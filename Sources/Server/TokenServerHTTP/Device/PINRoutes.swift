@@ -34,10 +34,10 @@ struct PINRoutes: Sendable {
     guard let knowledge = profile.knowledge else {
       throw DeviceAPIError(.actionNotAllowed, "the profile was activated without a PIN")
     }
-    let hash = gate.hasher.hash(text, for: .knowledgeAssertion)
+    let hashes = gate.hasher.hashes(text, for: .knowledgeAssertion)
     guard !knowledge.isActive else {
       // Accept only a repetition of the same assertion: verifying another one would be an uncounted PIN attempt.
-      guard let activation = knowledge.activation, constantTimeEqual(activation, hash) else {
+      guard let activation = knowledge.activation, hashes.contains(where: { constantTimeEqual(activation, $0) }) else {
         throw DeviceAPIError(.actionNotAllowed, "the profile has a PIN already")
       }
       return
@@ -60,7 +60,8 @@ struct PINRoutes: Sendable {
         "profile \(profile.id) on device \(profile.clientID): activated with another refresh token")
       throw DeviceAPIError(.answerInvalid, "the assertion is not made with the refresh token")
     }
-    guard try await gate.store.write({ try $0.activateKnowledge(of: profile, nonce: nonce, activation: hash) }) else {
+    guard try await gate.store.write({ try $0.activateKnowledge(of: profile, nonce: nonce, activation: hashes[0]) })
+    else {
       throw DeviceAPIError(.actionNotAllowed, "another refresh token was made meanwhile")
     }
     log.about(profile.clientID).info("profile \(profile.id) on device \(profile.clientID) has a PIN")

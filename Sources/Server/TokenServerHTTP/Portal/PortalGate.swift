@@ -20,11 +20,20 @@ struct PortalGate: Sendable {
     let header = request.headers[.authorization]
     guard let (id, secret) = AuthorizationHeader.basic(of: header) ?? formCredentials(form) else { throw refusal }
     let client = try await store.read { try $0.apiClient(id) }
-    // Compute the hash also for an unknown client, so that the timing does not disclose whether it exists.
-    let hash = hasher.hash(secret, for: .portalSecret)
-    guard let client, constantTimeEqual(hash, client.secretHash) else { throw refusal }
+    // Compute the hashes also for an unknown client, so that the timing does not disclose whether it exists.
+    let hashes = hasher.hashes(secret, for: .portalSecret)
+    let matches = hashes.map { constantTimeEqual($0, client?.secretHash ?? []) }
+    guard let client, let match = matches.firstIndex(of: true) else { throw refusal }
+    if match > 0 { await adopt(hashes, of: client) }
     guard client.may(use: api) else { throw ResponseError.insufficientPermissions }
     return client.id
+  }
+
+  /// Replaces the hash from before the rotation of the pepper. If that cannot be stored, the next request does it.
+  private func adopt(_ hashes: [[UInt8]], of client: APIClient) async {
+    try? await store.write {
+      try $0.adoptPortalSecret(of: client.id, former: client.secretHash, current: hashes[0])
+    }
   }
 
   private func formCredentials(_ form: Form) -> (id: String, secret: String)? {

@@ -30,8 +30,7 @@ struct Server {
   /// - Parameter ready: called once, with the issuer, when connections are accepted.
   func run(ready: @escaping @Sendable (String) -> Void) async throws {
     let store = try directory.openStore(configuration.database)
-    let hasher = KeyedHasher(try directory.pepper())
-    try await directory.verifyPepper(hasher, of: store)
+    let hasher = try await hasher(of: store)
     let clock = ServerClock.system
     let membership = store.sharedBy.map { Membership(store: store, sharing: $0, clock: clock, log: log) }
     let eventSharing = store.sharedBy.map { EventSharing(store: store, sharing: $0, clock: clock, log: log) }
@@ -70,6 +69,7 @@ struct Server {
       ready(issuer)
     }
     try await membership?.join()
+    try await directory.verifyPepper(hasher, of: store)
     let worker = callbackWorker(store, clock, callbacksDue)
     // Events of commands and of other servers.
     let events: any Service =
@@ -87,6 +87,14 @@ struct Server {
     var services = ServiceGroupConfiguration(services: all.compactMap(\.self), logger: log)
     services.maximumGracefulShutdownDuration = Self.gracefulTime
     try await run(ServiceGroup(configuration: services))
+  }
+
+  private func hasher(of store: Store) async throws -> KeyedHasher {
+    let peppers = try await directory.peppers(of: store)
+    if peppers.isRotationOpen {
+      log.warning("the pepper is not replaced yet: stop the server, and run \"token-server pepper rotate\" again")
+    }
+    return peppers.hasher
   }
 
   private func logWarnings(about store: Store, _ clock: ServerClock) async throws {

@@ -26,10 +26,8 @@ struct CommonOptions: ParsableArguments {
 
   func open() async throws -> AdminSession {
     let directory = serverDirectory
-    let hasher = KeyedHasher(try directory.pepper())
     let store = try directory.openStore(directory.configuration().database)
-    try await directory.verifyPepper(hasher, of: store)
-    return AdminSession(store: store, hasher: hasher, directory: directory)
+    return AdminSession(store: store, hasher: try await directory.peppers(of: store).hasher, directory: directory)
   }
 }
 

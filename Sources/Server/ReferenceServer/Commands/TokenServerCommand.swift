@@ -9,6 +9,7 @@ package struct TokenServerCommand: AsyncParsableCommand {
       InitCommand.self, ServeCommand.self, MigrateCommand.self, UserCommand.self, ActivationCodeCommand.self,
       FleetCommand.self,
       APIClientCommand.self, FleetTokenCommand.self, TypeCommand.self, DeviceCommand.self, TransactionCommand.self,
+      PepperCommand.self,
     ])
 
   package init() {}

@@ -1,31 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-import Cryptography
 import Foundation
+import Secrets
 import TokenServerCore
 import TokenServerStore
 
+/// The pepper of a database, and during a rotation another one.
+struct Peppers: Sendable {
+  /// With this one the keys in the database are encrypted.
+  let current: SecretBytes
+  /// The former one; with `isRotationOpen` the new one.
+  let other: SecretBytes?
+  /// Whether the files are already replaced, and the keys in the database not yet encrypted with the new pepper.
+  let isRotationOpen: Bool
+
+  /// Secrets from before the rotation count, too.
+  var hasher: KeyedHasher { KeyedHasher(current, former: other) }
+}
+
 extension ServerDirectory {
-  /// Verifies that the keys in the database were encrypted with this pepper. With another one no portal and no device
+  /// Finds the pepper with which the keys in the database were encrypted. With another one no portal and no device
   /// could be authenticated, and what the server stores meanwhile would be useless with the right one.
   /// - Throws: `DirectoryError` if there are keys and none of them can be decrypted.
+  func peppers(of store: Store) async throws -> Peppers {
+    let pepper = try pepper()
+    let former = try formerPepper(of: pepper)
+    if try await KeyedHasher(pepper).canDecryptKeys(of: store) {
+      return Peppers(current: pepper, other: former, isRotationOpen: false)
+    }
+    guard let former, try await KeyedHasher(former).canDecryptKeys(of: store) else { throw wrongPepper }
+    return Peppers(current: former, other: pepper, isRotationOpen: true)
+  }
+
+  /// Verifies again that the keys in the database were encrypted with this pepper, when the server is registered with
+  /// the others: it may have been rotated before, and is not from then on.
+  /// - Throws: `DirectoryError` if there are keys and none of them can be decrypted.
   func verifyPepper(_ hasher: KeyedHasher, of store: Store) async throws {
-    let keys = try await store.read { try $0.sealedServerKeys(atMost: 16) }
-    let canDecrypt = keys.contains { key in
-      (try? AES256GCM.open(key.sealedSecret, key: hasher.sealingKey, context: Array(key.fingerprint.utf8))) != nil
-    }
-    guard keys.isEmpty || canDecrypt else {
-      throw DirectoryError(
-        description: "\(pepperSource) is not the pepper of this database: its keys cannot be decrypted; "
-          + "restore pepper and database from the same backup")
-    }
+    guard try await hasher.canDecryptKeys(of: store) else { throw wrongPepper }
+  }
+
+  private var wrongPepper: DirectoryError {
+    DirectoryError(
+      description: "\(pepperSource) is not the pepper of this database: its keys cannot be decrypted; "
+        + "restore pepper and database from the same backup, or after a rotation copy pepper and pepper.former from "
+        + "the directory where it was done")
   }
 
   /// Warnings about files of secrets whose modes let other users read or change them.
   func exposedSecrets(_ configuration: ServerConfiguration) -> [String] {
-    [pepperSource, file(configuration.privateKeyFile)].compactMap { path in
+    [pepperSource, formerPepperSource, file(configuration.privateKeyFile)].compactMap(\.self).compactMap { path in
       let mode = try? FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
       guard let mode, mode & 0o006 != 0 else { return nil }
       return "the mode of \(path) is for all users: chmod o= \(path)"
     }
+  }
+}
+
+extension KeyedHasher {
+  /// Whether one of the first keys can be decrypted, or there are none.
+  fileprivate func canDecryptKeys(of store: Store) async throws -> Bool {
+    let keys = try await store.read { try $0.sealedServerKeys(atMost: 16) }
+    return keys.isEmpty || keys.contains { (try? open($0.sealedSecret, of: $0.fingerprint)) != nil }
   }
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import Cryptography
 import Foundation
 import Glibc
 import ReferenceProtocol
-import Secrets
 import TokenServerCore
 import TokenServerStore
 
@@ -17,7 +15,6 @@ struct ServerDirectory: Sendable {
   }
 
   var configurationFile: String { file("config.toml") }
-  var pepperFile: String { file("pepper") }
   var databaseFile: String { file("token-server.db") }
   /// See `WakePipe`.
   var wakePipeFile: String { file("wake.pipe") }
@@ -54,24 +51,6 @@ struct ServerDirectory: Sendable {
     do { return try Store(path: databaseFile) } catch {
       throw DirectoryError(description: "cannot open the database \(databaseFile): \(error); restore it from a backup")
     }
-  }
-
-  /// The file with the pepper.
-  var pepperSource: String {
-    let credential = ProcessInfo.processInfo.environment["CREDENTIALS_DIRECTORY"].map { $0 + "/token-server-pepper" }
-    return credential.flatMap { FileManager.default.fileExists(atPath: $0) ? $0 : nil } ?? pepperFile
-  }
-
-  /// The key of all stored verifiers, from a systemd credential or the file that `init` created. Without it, an
-  /// attacker cannot use a copy of the database to guess a code or token.
-  func pepper() throws -> SecretBytes {
-    let source = pepperSource
-    var bytes = try read(source)
-    defer { cleanse(&bytes) }
-    guard bytes.count == 32 else {
-      throw DirectoryError(description: "\(source) must have 32 bytes, it has \(bytes.count)")
-    }
-    return SecretBytes(copying: bytes)
   }
 
   func read(_ path: String) throws -> [UInt8] {

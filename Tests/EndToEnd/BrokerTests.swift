@@ -102,6 +102,18 @@ extension EndToEnd {
       }
     }
 
+    @Test("A token that stays at the broker gets its hints there after a rotation of the pepper")
+    func rotatedPepper() async throws {
+      try await withBroker(token: "replaces_event_stream = true") { fixture in
+        try await fixture.token.log.line(with: "listening at the broker")
+        try await fixture.server.stop()
+        try await fixture.server.command("pepper", "rotate")
+        try await fixture.server.start()
+        try await fixture.server.log.line(with: "connected to the broker")
+        try await fixture.approve()
+      }
+    }
+
     @Test("A broker that refuses us is said to do so") func aBrokerThatRefusesUsIsSaidToDoSo() async throws {
       try await withBroker(password: "wrong") { fixture in
         try await fixture.token.log.line(with: "] connected to")

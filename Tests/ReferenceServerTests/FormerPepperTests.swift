@@ -24,6 +24,9 @@ import Testing
       #expect(both.hashes("secret", for: purpose) == [new, old].map { KeyedHasher($0).hash("secret", for: purpose) })
       #expect(KeyedHasher(old).hashes("secret", for: purpose) == [KeyedHasher(old).hash("secret", for: purpose)])
     }
+    let kept = KeyedHasher(new, former: old, topicKey: KeyedHasher(old).topicKey)
+    #expect(kept.hash("device", for: .mailbox) == KeyedHasher(old).hash("device", for: .mailbox))
+    #expect(kept.hash("key", for: .proofNonces) == KeyedHasher(new).hash("key", for: .proofNonces))
     let sealed = try KeyedHasher(old).seal(Random.secret(9), of: "F")
     #expect(throws: CryptographyError.notAuthentic) { try both.open(sealed, of: "F") }
     #expect(throws: CryptographyError.notAuthentic) { try KeyedHasher(old).open(sealed, of: "G") }
@@ -31,7 +34,8 @@ import Testing
   }
 }
 
-/// What a rotation of the pepper changes in the database, in each engine. The first hash of a secret is the current one.
+/// What a rotation of the pepper changes in the database, in each engine. The first hash of a secret is the current
+/// one.
 @Suite(.timeLimit(.minutes(5))) struct FormerPepperTests {
   private static let now = Timestamp(1000)
   private static let code: [[UInt8]] = [[1], [2]]
@@ -64,8 +68,12 @@ import Testing
   }
 
   private func rotate(_ store: Store) async throws {
-    let result = try await store.write { try $0.rotatePepper { key, secret in key == "B" ? nil : secret + [8] } }
-    #expect(result.keys == 2 && result.unreadable == ["B"])
+    let isFirst = try await store.read { try $0.sealedServerKey(Database.topicKeyName) } == nil
+    let result = try await store.write { database in
+      try database.rotatePepper(topicKey: [9]) { key, secret in key == "B" ? nil : secret + [8] }
+    }
+    #expect(result.keys == (isFirst ? 2 : 3) && result.unreadable == ["B"])
+    #expect(try await store.read { try $0.sealedServerKey(Database.topicKeyName) } == (isFirst ? [9] : [9, 8]))
   }
 
   private func use(_ store: Store, at time: Timestamp = now) async throws -> FormerPepperUse {

@@ -179,6 +179,30 @@ import Testing
     try devices[2].register(fleet).expect(201)
   }
 
+  /// A token asks for its topic only when it connects to the broker, which does not notice a rotation.
+  @Test("A device keeps its MQTT topic through rotations", arguments: Engine.allCases)
+  func mailbox(engine: Engine) throws {
+    let fixture = try RotationFixture(engine)
+    let text = String(decoding: try #require(fixture.contents("config.toml")), as: UTF8.self)
+    try fixture.write(Data((text + "\n[mqtt]\nbroker = \"127.0.0.1:1\"\n").utf8), to: "config.toml")
+    var server = try fixture.start()
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    func mailbox() throws -> String? {
+      try device.call("PUT", "/device/v1/profiles/PROF01/push", body: PushEnrollmentRequest(transport: .mqtt))
+        .expect(200).decoded(PushEnrollmentResponse.self).mailbox
+    }
+    let first = try #require(try mailbox())
+    for _ in 0..<2 {
+      #expect(server.stop() == 0)
+      #expect(try fixture.pepper("rotate").status == 0)
+      server = try fixture.start(port: server.port)
+      device.nonce = nil
+      try device.logIn().expect(200)
+      #expect(try mailbox() == first)
+      #expect(try fixture.pepper("retire", "--force").status == 0)
+    }
+  }
+
   @Test("A device approves after the rotation without enrolling again, and an interrupted enrollment continues")
   func enrolledDevice() throws {
     let (before, device) = try PINFixture.enrolled()

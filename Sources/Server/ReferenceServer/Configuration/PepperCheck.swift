@@ -12,9 +12,11 @@ struct Peppers: Sendable {
   let other: SecretBytes?
   /// Whether the files are already replaced, and the keys in the database not yet encrypted with the new pepper.
   let isRotationOpen: Bool
+  /// The key of MQTT topics; nil before the first rotation.
+  let topicKey: SecretBytes?
 
   /// Secrets from before the rotation count, too.
-  var hasher: KeyedHasher { KeyedHasher(current, former: other) }
+  var hasher: KeyedHasher { KeyedHasher(current, former: other, topicKey: topicKey) }
 }
 
 extension ServerDirectory {
@@ -25,10 +27,17 @@ extension ServerDirectory {
     let pepper = try pepper()
     let former = try formerPepper(of: pepper)
     if try await KeyedHasher(pepper).canDecryptKeys(of: store) {
-      return Peppers(current: pepper, other: former, isRotationOpen: false)
+      return Peppers(
+        current: pepper, other: former, isRotationOpen: false, topicKey: try await topicKey(of: store, pepper))
     }
     guard let former, try await KeyedHasher(former).canDecryptKeys(of: store) else { throw wrongPepper }
-    return Peppers(current: former, other: pepper, isRotationOpen: true)
+    return Peppers(
+      current: former, other: pepper, isRotationOpen: true, topicKey: try await topicKey(of: store, former))
+  }
+
+  private func topicKey(of store: Store, _ pepper: SecretBytes) async throws -> SecretBytes? {
+    try await store.read { try $0.sealedServerKey(Database.topicKeyName) }
+      .map { try KeyedHasher(pepper).open($0, of: Database.topicKeyName) }
   }
 
   /// Verifies again that the keys in the database were encrypted with this pepper, when the server is registered with

@@ -32,10 +32,11 @@ struct PepperRotation {
     guard peppers.isRotationOpen, let next = peppers.other else {
       throw RotationError(description: "\(directory.pepperSource) was changed by another program")
     }
-    let (old, new) = (KeyedHasher(peppers.current), KeyedHasher(next))
+    let (old, new) = (peppers.hasher, KeyedHasher(next))
+    let topicKey = try new.seal(old.topicKey, of: Database.topicKeyName)
     return try await store.write { database in
       try Self.requireNoServer(database)
-      let result = try database.rotatePepper { fingerprint, sealedSecret in
+      let result = try database.rotatePepper(topicKey: topicKey) { fingerprint, sealedSecret in
         guard let secret = try? old.open(sealedSecret, of: fingerprint) else { return nil }
         return try new.seal(secret, of: fingerprint)
       }

@@ -17,7 +17,7 @@ package struct KeyedHasher: Sendable {
     case knowledgeAssertion = "knowledge-assertion"
     /// The key of the nonces for DPoP proofs, if several servers accept them; it is not stored.
     case proofNonces = "proof-nonces"
-    /// Names of MQTT topics; they are not stored.
+    /// Names of MQTT topics; they are not stored. Tokens keep them: their key outlives rotations (`topicKey`).
     case mailbox
   }
 
@@ -26,9 +26,11 @@ package struct KeyedHasher: Sendable {
   private let formerHashKeys: [Purpose: SecretBytes]?
   private let sealingKey: SecretBytes
 
-  /// - Parameter former: the pepper before the last rotation.
-  package init(_ pepper: SecretBytes, former: SecretBytes? = nil) {
-    hashKeys = Self.hashKeys(from: pepper)
+  /// - Parameters:
+  ///   - former: the pepper before the last rotation.
+  ///   - topicKey: that of the first pepper; nil before the first rotation.
+  package init(_ pepper: SecretBytes, former: SecretBytes? = nil, topicKey: SecretBytes? = nil) {
+    hashKeys = Self.hashKeys(from: pepper).merging(topicKey.map { [.mailbox: $0] } ?? [:]) { $1 }
     formerHashKeys = former.map(Self.hashKeys)
     sealingKey = HKDF.derive(pepper, info: "token-server/sealing/v1")
   }
@@ -39,6 +41,9 @@ package struct KeyedHasher: Sendable {
         ($0, HKDF.derive(pepper, info: "token-server/\($0.rawValue)/v1"))
       })
   }
+
+  /// The key of the names of MQTT topics.
+  package var topicKey: SecretBytes { hashKeys[.mailbox]! }
 
   /// The verifiers of a secret that may have been stored before the last rotation: with the current pepper, then with
   /// the former one, if there is one.

@@ -18,12 +18,17 @@ package struct FormerPepperUse: Sendable {
 /// The rotation of the pepper. It leaves hashes as they are, because they cannot be computed without the secrets: each
 /// is replaced at the next use of its secret.
 extension Database {
+  /// The name of the key of MQTT topics among the server's keys. It is there after the first rotation.
+  package static var topicKeyName: String { "mqtt-topics" }
+
   /// Replaces the sealed keys, deletes the access tokens, of which devices get new ones by themselves, and notes that
   /// all other hashes need the former pepper.
-  /// - Parameter reseal: seals the secret of a key for the new pepper; nil if it cannot be opened: it stays as it is.
+  /// - Parameters:
+  ///   - topicKey: the key of MQTT topics, sealed for the new pepper, if it is not among the keys.
+  ///   - reseal: seals the secret of a key for the new pepper; nil if it cannot be opened: it stays as it is.
   /// - Returns: the number of keys, and the fingerprints of those that could not be opened.
   package func rotatePepper(
-    reseal: (_ fingerprint: String, _ sealedSecret: [UInt8]) throws -> [UInt8]?
+    topicKey: [UInt8], reseal: (_ fingerprint: String, _ sealedSecret: [UInt8]) throws -> [UInt8]?
   ) throws -> (keys: Int, unreadable: [String]) {
     let keys = try sealedServerKeys(atMost: .max)
     var unreadable: [String] = []
@@ -33,6 +38,9 @@ extension Database {
         continue
       }
       try replaceServerKey(fingerprint, sealedSecret: new)
+    }
+    if try sealedServerKey(Self.topicKeyName) == nil {
+      try insertServerKey(Self.topicKeyName, sealedSecret: topicKey, isShared: false)
     }
     try run("DELETE FROM access_token")
     // Portals without a hash have no secret: see `invalidateFormerPepper`.

@@ -88,9 +88,10 @@ import Testing
 
   @Test("Secrets whose modes are for all users are named in a warning") func modes() throws {
     let directory = try ServerDirectories.new()
-    for file in ["pepper", "server.key"] { #expect(chmod("\(directory)/\(file)", 0o644) == 0) }
+    try Self.write([UInt8](repeating: 7, count: 32), to: directory + "/pepper.former")
+    for file in ["pepper", "pepper.former", "server.key"] { #expect(chmod("\(directory)/\(file)", 0o644) == 0) }
     let server = try TokenServerProcess(directory: directory)
-    for file in ["pepper", "server.key"] {
+    for file in ["pepper", "pepper.former", "server.key"] {
       #expect(server.log.contains("the mode of \(directory)/\(file) is for all users"), "\(server.log)")
     }
     #expect(server.stop() == 0)

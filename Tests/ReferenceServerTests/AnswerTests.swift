@@ -63,6 +63,16 @@ import Testing
     #expect(first.request.expiresInMs == 60_000)
   }
 
+  /// Fails if the device is notified of its own answer: it would read the list again.
+  @Test("A device gets no event for its own answer")
+  func eventsOfAnswers() throws {
+    let transactions = [try ask(), try ask()]
+    let cursor = try device.events(after: nil)?.cursor
+    try device.send(device.answer(transactions[0], .accept), to: transactions[0]).expect(200)
+    try device.deny(transactions[1], .declined).expect(200)
+    #expect(try device.events(after: cursor, wait: 0) == nil)
+  }
+
   @Test("A repeated answer gets the same receipt") func aRepeatedAnswerGetsTheSameReceipt() throws {
     let transaction = try ask()
     let answer = try device.answer(transaction, .accept)

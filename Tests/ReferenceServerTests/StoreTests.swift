@@ -135,6 +135,23 @@ extension TokenServerStore.Database {
     #expect(stored?.state == winners.first?.state)
   }
 
+  @Test("A device is notified of the end of a request, but not of the end by its own answer") func notices()
+    async throws
+  {
+    let temporary = try TemporaryStore()
+    let (answered, canceled) = try await temporary.store.write { database in
+      for id in ["answered", "canceled"] { try database.insert(.sample(id)) }
+      return (
+        try database.end(
+          .sample("answered"), .accepted, transactionEnd: TransactionEnd(receipt: "r", idempotencyKey: "k"),
+          now: Timestamp(1)),
+        try database.end(.sample("canceled"), .canceled, now: Timestamp(1))
+      )
+    }
+    #expect(answered?.notices == [])
+    #expect(canceled?.notices.map(\.event.kind) == [.requestClosed])
+  }
+
   @Test("The callback is stored with the ending", arguments: Engine.allCases) func theCallbackIsStoredWithTheEnding(
     in engine: Engine
   ) async throws {

@@ -12,7 +12,9 @@ package struct TransactionEnd: Sendable {
 
 extension ServerRecords {
   /// Ends a transaction; the only way a transaction ends. Of two concurrent endings exactly one succeeds; the callback
-  /// is stored in the same database transaction.
+  /// is stored in the same database transaction. The device is notified, unless its answer ended the transaction: then it
+  /// gets the reply.
+  /// - Parameter transactionEnd: the data of the device's answer; nil if something else ended the transaction.
   /// - Returns: the effects, or nil if the transaction had ended before.
   package func end(
     _ transaction: Transaction, _ ending: TransactionOutcome, transactionEnd: TransactionEnd? = nil, now: Timestamp
@@ -21,11 +23,13 @@ extension ServerRecords {
     guard try close(transaction.id, ending.state, reason, transactionEnd, now: now) else { return nil }
     var effects = Effects()
     effects.endings.append(.init(state: ending.state, after: now - transaction.createdAt))
-    effects.notify(
-      transaction.clientID,
-      DeviceEvent(
-        .requestClosed, transactionID: transaction.id, profileID: transaction.profileID.text,
-        reason: ending.closingReason))
+    if transactionEnd == nil {
+      effects.notify(
+        transaction.clientID,
+        DeviceEvent(
+          .requestClosed, transactionID: transaction.id, profileID: transaction.profileID.text,
+          reason: ending.closingReason))
+    }
     if ending.callsBack(callbackOnExpiry: transaction.callbackOnExpiry) {
       try insertCallback(transaction.id, url: transaction.callbackURI, of: transaction.portal, dueAt: now)
       effects.callbacksDue = true

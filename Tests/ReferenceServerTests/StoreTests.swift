@@ -62,60 +62,6 @@ extension TokenServerStore.Database {
   init(_ database: GRDB.Database) { self.init(SQLiteTransaction(database)) }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct WriteQueueTests {
-  private struct TestError: Error, Equatable {}
-
-  @Test("Durable mode") func durableMode() async throws {
-    let temporary = try TemporaryStore()
-    let mode = try await temporary.store.pool.write { database in
-      (try Int.fetchOne(database, sql: "PRAGMA synchronous"), try String.fetchOne(database, sql: "PRAGMA journal_mode"))
-    }
-    #expect(mode.0 == 2)
-    #expect(mode.1 == "wal")
-  }
-
-  @Test("A change that throws takes back only itself", arguments: Engine.allCases)
-  func aChangeThatThrowsTakesBackOnlyItself(in engine: Engine) async throws {
-    let temporary = try TemporaryStore(engine)
-    let store = temporary.store
-    await withTaskGroup { group in
-      for number in 1...200 {
-        group.addTask {
-          do {
-            try await store.write { database in
-              try database.run(#"INSERT INTO "user" (id, created_at_ms) VALUES (?, 0)"#, ["u\(number)"])
-              if number % 2 == 0 { throw TestError() }
-            }
-            #expect(number % 2 == 1)
-          } catch { #expect(error as? TestError == TestError() && number % 2 == 0) }
-        }
-      }
-    }
-    let count = try await store.read {
-      try $0.row(#"SELECT COUNT(*) AS count FROM "user""#).map { try $0.count("count") }
-    }
-    #expect(count == 100)
-  }
-
-  @Test("The result comes after the commit", arguments: Engine.allCases) func theResultComesAfterTheCommit(
-    in engine: Engine
-  ) async throws {
-    let temporary = try TemporaryStore(engine)
-    let store = temporary.store
-    try await withThrowingTaskGroup { group in
-      for number in 1...50 {
-        group.addTask {
-          let id = "u\(number)"
-          _ = try await store.write { try $0.run(#"INSERT INTO "user" (id, created_at_ms) VALUES (?, 0)"#, [id]) }
-          let isThere = try await store.read { try $0.row(#"SELECT 1 FROM "user" WHERE id = ?"#, [id]) != nil }
-          #expect(isThere)
-        }
-      }
-      try await group.waitForAll()
-    }
-  }
-}
-
 @Suite(.timeLimit(.minutes(5))) struct TransactionStoreTests {
   @Test("The first ending wins", arguments: Engine.allCases) func theFirstEndingWins(in engine: Engine) async throws {
     let temporary = try TemporaryStore(engine)

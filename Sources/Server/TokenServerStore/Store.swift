@@ -81,7 +81,7 @@ package struct Store: Sendable {
   }
 
   private func end(_ name: String, owner: String) async throws {
-    try await database.write { try Database($0).releaseLease(name, owner: owner) }
+    try await database.write(isUrgent: true) { try Database($0).releaseLease(name, owner: owner) }
   }
 
   private func acquireLease(_ name: String, owner: String) async throws {
@@ -120,9 +120,15 @@ package struct Store: Sendable {
     try await database.read { try body(Database($0)) }
   }
 
-  package func write<Value: Sendable>(_ change: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+  /// Runs `change` as one transaction, and returns when it is durable. An error rolls it back. `change` may run more
+  /// than once.
+  /// - Parameter isUrgent: false for a change whose result no user waits for: it may wait up to 50 ms, to share the
+  ///   commit of another one.
+  package func write<Value: Sendable>(
+    isUrgent: Bool = true, _ change: @escaping @Sendable (Database) throws -> Value
+  ) async throws -> Value {
     let (leases, server) = (Self.leases, sharedBy?.server ?? "")
-    return try await database.write { transaction in
+    return try await database.write(isUrgent: isUrgent) { transaction in
       let database = Database(transaction)
       for name in leases where try !database.hasLease(name, owner: server) { throw Self.busy }
       return try change(database)

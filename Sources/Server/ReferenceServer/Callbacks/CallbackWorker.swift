@@ -153,17 +153,20 @@ final class CallbackWorker: Service {
   private func perform(_ job: CallbackJob) async {
     let outcome = await delivery.deliver(job)
     do {
+      // Not urgent: if the change is lost with the process, the callback is sent once more.
       switch outcome {
-      case .delivered: try await store.write { try $0.deleteCallback(job.transactionID) }
+      case .delivered: try await store.write(isUrgent: false) { try $0.deleteCallback(job.transactionID) }
       case .refusedForGood(let why):
-        try await store.write { try $0.deleteCallback(job.transactionID) }
+        try await store.write(isUrgent: false) { try $0.deleteCallback(job.transactionID) }
         log.notice("callback for \(job.transactionID) refused for good: \(why)")
       case .failed(let why):
         let attempts = job.attempts + 1
         let delay = CallbackSchedule.delay(afterFailures: attempts, jitter: jitter())
         let dueAt = clock.now() + delay
         log.notice("callback for \(job.transactionID) failed (\(why)), again in \(delay.milliseconds) ms")
-        try await store.write { try $0.postponeCallback(job.transactionID, attempts: attempts, dueAt: dueAt) }
+        try await store.write(isUrgent: false) {
+          try $0.postponeCallback(job.transactionID, attempts: attempts, dueAt: dueAt)
+        }
       }
     } catch {
       log.error("callback for \(job.transactionID), again in \(Self.afterStorageFailure): \(error)")

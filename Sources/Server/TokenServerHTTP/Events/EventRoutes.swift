@@ -43,7 +43,7 @@ struct EventRoutes: Sendable {
     let open = try await gate.store.read { try $0.openTransactions(of: clientID, now: now) }
     let reported = open.filter { $0.deliveredAt == nil && transactions.contains($0.id) }.map(\.id)
     guard !reported.isEmpty else { return }
-    let arrived = try await gate.store.write { database in
+    let arrived = try await gate.store.write(isUrgent: false) { database in
       try reported.compactMap { id in
         try database.noteDelivery(of: id, to: clientID, now: now).map { (id, after: now - $0) }
       }

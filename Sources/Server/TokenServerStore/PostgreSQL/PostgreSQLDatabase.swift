@@ -35,8 +35,11 @@ final class PostgreSQLDatabase: SQLDatabase {
     try await perform(.read, body)
   }
 
-  func write<Value: Sendable>(_ change: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value
-  {
+  /// Commits each change at once, also one that is not urgent: the database itself lets commits share a wait for its
+  /// disk.
+  func write<Value: Sendable>(
+    isUrgent: Bool, _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
+  ) async throws -> Value {
     try await perform(.write, change)
   }
 

@@ -30,12 +30,15 @@ struct SQLiteDatabase: SQLDatabase {
     do { return try pool.read { try body(SQLiteTransaction($0)) } } catch { throw Self.translated(error) }
   }
 
-  func write<Value: Sendable>(_ change: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value
-  {
-    do { return try await writes.write { try change(SQLiteTransaction($0)) } } catch { throw Self.translated(error) }
+  func write<Value: Sendable>(
+    isUrgent: Bool, _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
+  ) async throws -> Value {
+    do { return try await writes.write(isUrgent: isUrgent) { try change(SQLiteTransaction($0)) } } catch {
+      throw Self.translated(error)
+    }
   }
 
-  var waiting: Int { writes.count }
+  var waiting: Int { writes.dueCount }
 
   func close() throws { try pool.close() }
 

@@ -3,34 +3,72 @@ import GRDB
 import Synchronization
 
 /// Group commit. Changes that arrive while a commit is being made durable wait and then share the next one: one fsync
-/// for many changes. Each change runs in its own savepoint, so an error rolls back only that change. A caller gets its
-/// result only after the shared transaction is on disk.
+/// for many changes. Each change that shares a transaction runs in its own savepoint, so an error rolls back only that
+/// change. A caller gets its result only after the transaction is on disk.
 final class WriteQueue: Sendable {
-  /// Runs inside the shared transaction; called with nil if there is none. Its return value is called with the result
-  /// of that transaction.
-  private typealias Job = @Sendable (GRDB.Database?) -> @Sendable ((any Error)?) -> Void
+  /// The result of a change before the end of its transaction.
+  private struct Outcome {
+    let hasFailed: Bool
+    /// Called with the error of the transaction, or nil if it is on disk.
+    let complete: @Sendable ((any Error)?) -> Void
+  }
+
+  /// Runs inside the transaction; called with nil if there is none.
+  /// - Parameter isAlone: whether no other change shares the transaction.
+  private typealias Job = @Sendable (_ database: GRDB.Database?, _ isAlone: Bool) -> Outcome
 
   private struct Waiting {
     var jobs: [Job] = []
+    /// Whether the jobs must not wait longer for others.
+    var areDue = false
     var isCommitting = false
+    /// Whether the timer for jobs that are not urgent runs.
+    var isTimed = false
+
+    /// - Returns: whether the caller must start a commit.
+    mutating func start() -> Bool {
+      guard areDue, !isCommitting else { return false }
+      isCommitting = true
+      return true
+    }
+
+    mutating func takeBatch() -> [Job] {
+      let batch = Array(jobs.prefix(largestBatch))
+      jobs.removeFirst(batch.count)
+      if jobs.isEmpty { areDue = false }
+      return batch
+    }
   }
 
   /// The maximum number of changes in one transaction; more would delay each of them too long.
   private static let largestBatch = 256
+  /// The number of waiting changes that are worth a commit, although none is urgent.
+  private static let worthwhileBatch = 16
 
   private let database: any DatabaseWriter
+  private let longestWait: Duration
   private let waiting = Mutex(Waiting())
 
-  init(_ database: any DatabaseWriter) { self.database = database }
+  /// - Parameter longestWait: how long a change that is not urgent waits for the commit of another one.
+  init(_ database: any DatabaseWriter, longestWait: Duration = .milliseconds(50)) {
+    self.database = database
+    self.longestWait = longestWait
+  }
 
   /// The number of changes that wait for the next transaction.
   var count: Int { waiting.withLock { $0.jobs.count } }
+  /// As `count`; 0 if they wait only for others to share it.
+  var dueCount: Int { waiting.withLock { $0.areDue ? $0.jobs.count : 0 } }
 
-  func write<Value: Sendable>(_ change: @escaping @Sendable (GRDB.Database) throws -> Value) async throws -> Value {
+  /// - Parameter isUrgent: whether the next commit begins for this change, as soon as the current one has ended.
+  func write<Value: Sendable>(
+    isUrgent: Bool, _ change: @escaping @Sendable (GRDB.Database) throws -> Value
+  ) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
-      enqueue { database in
+      enqueue(isUrgent: isUrgent) { database, isAlone in
         let result = Result {
           guard let database else { throw DatabaseError(resultCode: .SQLITE_BUSY) }
+          guard !isAlone else { return try change(database) }
           var value: Value?
           try database.inSavepoint {
             value = try change(database)
@@ -38,44 +76,59 @@ final class WriteQueue: Sendable {
           }
           return value!
         }
-        return { fate in continuation.resume(with: fate.map { .failure($0) } ?? result) }
+        var hasFailed = false
+        if case .failure = result { hasFailed = true }
+        return Outcome(hasFailed: hasFailed) { error in
+          continuation.resume(with: error.map { .failure($0) } ?? result)
+        }
       }
     }
   }
 
-  private func enqueue(_ job: @escaping Job) {
-    let mustStart = waiting.withLock { waiting in
+  private func enqueue(isUrgent: Bool, _ job: @escaping Job) {
+    let (mustStart, mustTime) = waiting.withLock { waiting in
       waiting.jobs.append(job)
-      defer { waiting.isCommitting = true }
-      return !waiting.isCommitting
+      if isUrgent || waiting.jobs.count >= Self.worthwhileBatch { waiting.areDue = true }
+      let mustTime = !waiting.areDue && !waiting.isTimed
+      if mustTime { waiting.isTimed = true }
+      return (waiting.start(), mustTime)
     }
     if mustStart { commitNext() }
+    if mustTime { startTimer() }
+  }
+
+  private func startTimer() {
+    Task {
+      try? await Task.sleep(for: longestWait)
+      let mustStart = waiting.withLock { waiting in
+        waiting.isTimed = false
+        waiting.areDue = !waiting.jobs.isEmpty
+        return waiting.start()
+      }
+      if mustStart { commitNext() }
+    }
   }
 
   private func commitNext() {
     database.asyncWriteWithoutTransaction { [self] database in
-      let jobs = waiting.withLock { waiting in
-        let batch = Array(waiting.jobs.prefix(Self.largestBatch))
-        waiting.jobs.removeFirst(batch.count)
-        return batch
-      }
-      var completions: [@Sendable ((any Error)?) -> Void] = []
-      var fate: (any Error)?
+      let jobs = waiting.withLock { $0.takeBatch() }
+      var outcomes: [Outcome] = []
+      var failure: (any Error)?
       do {
         try database.inTransaction(.immediate) {
           // A full disk ends the shared transaction during a job; the jobs after it must not begin their own
           // transaction.
-          completions = jobs.map { $0(database.isInsideTransaction ? database : nil) }
+          outcomes = jobs.map { $0(database.isInsideTransaction ? database : nil, jobs.count == 1) }
           guard database.isInsideTransaction else { throw DatabaseError(resultCode: .SQLITE_FULL) }
-          return .commit
+          return jobs.count == 1 && outcomes[0].hasFailed ? .rollback : .commit
         }
-      } catch { fate = error }
+      } catch { failure = error }
       // If the transaction could not begin, no job ran: each must still be notified.
-      if completions.isEmpty { completions = jobs.map { $0(nil) } }
-      completions.forEach { $0(fate) }
+      if outcomes.isEmpty { outcomes = jobs.map { $0(nil, jobs.count == 1) } }
+      outcomes.forEach { $0.complete(failure) }
       let isMore = waiting.withLock { waiting in
-        waiting.isCommitting = !waiting.jobs.isEmpty
-        return waiting.isCommitting
+        waiting.isCommitting = false
+        return waiting.start()
       }
       if isMore { commitNext() }
     }

@@ -11,8 +11,11 @@ protocol SQLDatabase: Sendable {
   func read<Value: Sendable>(_ body: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value
 
   /// Runs `change`, and returns when it is durable. An error of `change` rolls it back.
+  /// - Parameter isUrgent: false lets the change wait up to 50 ms, to share the commit of another one.
   /// - Throws: `StorageUnavailableError`, or the error of `change`.
-  func write<Value: Sendable>(_ change: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value
+  func write<Value: Sendable>(
+    isUrgent: Bool, _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
+  ) async throws -> Value
 
   /// The number of transactions that wait for a connection or for the end of others.
   var waiting: Int { get }

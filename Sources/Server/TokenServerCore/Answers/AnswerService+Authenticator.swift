@@ -58,9 +58,9 @@ extension AnswerService {
       guard try records.countAttempt(with: authenticator, for: transaction, nonce: transaction.nonce) else {
         return .init()
       }
-      let (reply, effects) = try end(
-        transaction, .accepted, transactionEnd, by: arrival, customInfo: info, in: records)
-      return .init(reply: reply, effects: effects ?? Effects())
+      let effects = try records.end(transaction, .accepted, transactionEnd: transactionEnd, now: arrival.arrivedAt)
+      return .init(
+        reply: StoredReply(to: arrival, .accepted, transactionEnd, customInfo: info), effects: effects ?? Effects())
     }
     let nonce = Random.bytes(32).base64URL
     // The request was canceled or replaced meanwhile; the attempt still counts.

@@ -18,14 +18,14 @@ extension AnswerService {
   package func record(
     _ verificationResult: Verification, of arrival: ArrivedAnswer, for request: AnsweredRequest
   ) async throws -> StoredReply {
-    let (issuer, transaction) = (origin.issuer, request.transaction)
+    let transaction = request.transaction
     let transactionEnd = try await end(verificationResult, of: arrival, for: request)
+    let reply = reply(to: arrival, verificationResult, transactionEnd)
     let outcome = try await store.write { [notMeHold] records in
       if let transactionEnd, transactionEnd.denial == .notMe, notMeHold > .zero, try records.isOpen(transaction.id) {
         try records.hold(transaction.userID, until: arrival.arrivedAt + notMeHold)
       }
-      return try Self.record(
-        verificationResult, transactionEnd, of: arrival, for: transaction, issuer: issuer, in: records)
+      return try Self.record(reply, verificationResult, transactionEnd, of: arrival, for: transaction, in: records)
     }
     switch outcome {
     case .recorded(let reply, let effects):
@@ -38,23 +38,20 @@ extension AnswerService {
   }
 
   private static func record(
-    _ verificationResult: Verification, _ transactionEnd: TransactionEnd?, of arrival: ArrivedAnswer,
-    for transaction: Transaction,
-    issuer: String, in records: any ServerRecords
+    _ reply: StoredReply, _ verificationResult: Verification, _ transactionEnd: TransactionEnd?,
+    of arrival: ArrivedAnswer, for transaction: Transaction, in records: any ServerRecords
   ) throws -> Outcome {
     if let known = try records.storedReply(arrival.key, of: transaction.clientID) { return .known(known) }
     var effects: Effects?
-    let reply: StoredReply
     switch verificationResult {
     case .ending(let ending, _):
-      (reply, effects) = try end(transaction, ending, transactionEnd, by: arrival, in: records)
-    case .invalid(let why):
+      effects = try records.end(transaction, ending, transactionEnd: transactionEnd, now: arrival.arrivedAt)
+    case .invalid:
       let count = try records.countBadAnswer(to: transaction.id)
       if count > 0 {
         effects =
           count < badAnswersAllowed ? Effects() : try records.end(transaction, .invalidAnswers, now: arrival.arrivedAt)
       }
-      reply = StoredReply(Problem(.answerInvalid, issuer: issuer, detail: why), to: arrival.hash)
     }
     guard let effects else {
       return .tooLate(try records.transaction(transaction.id)?.state(at: arrival.arrivedAt) ?? .expired)
@@ -63,18 +60,14 @@ extension AnswerService {
     return .recorded(reply, effects)
   }
 
-  /// - Returns: no effects if the transaction had already ended.
-  static func end(
-    _ transaction: Transaction, _ ending: TransactionOutcome, _ transactionEnd: TransactionEnd?,
-    by arrival: ArrivedAnswer,
-    customInfo: CustomInfo? = nil, in records: any ServerRecords
-  ) throws -> (StoredReply, Effects?) {
-    let effects = try records.end(transaction, ending, transactionEnd: transactionEnd, now: arrival.arrivedAt)
-    let status = RequestStatus(
-      state: ending.state, receipt: transactionEnd?.receipt, idempotencyKey: arrival.key,
-      sealedReceipt: transactionEnd?.sealed,
-      customInfo: customInfo)
-    return (StoredReply(requestHash: arrival.hash, status: 200, body: JSON.encode(status)), effects)
+  private func reply(
+    to arrival: ArrivedAnswer, _ verificationResult: Verification, _ transactionEnd: TransactionEnd?
+  ) -> StoredReply {
+    switch verificationResult {
+    case .ending(let ending, _): StoredReply(to: arrival, ending, transactionEnd)
+    case .invalid(let why):
+      StoredReply(Problem(.answerInvalid, issuer: origin.issuer, detail: why), to: arrival.hash)
+    }
   }
 
   /// Records an approval whose PIN proof must still be verified.
@@ -87,10 +80,12 @@ extension AnswerService {
     let issuer = origin.issuer
     // Signed before the result is known, because signing must not happen inside a database transaction.
     let transactionEnd = try await end(.ending(.accepted, nil), of: arrival, for: request)
+    let accepted = StoredReply(to: arrival, .accepted, transactionEnd)
     let reply: StoredReply?
     do {
       reply = try await pins.verify(attempt, isRight: { claim.isProved(by: proof, $0) }) { records, outcome in
-        try Self.consequences(of: outcome, transactionEnd, on: transaction, by: arrival, issuer: issuer, in: records)
+        try Self.consequences(
+          of: outcome, transactionEnd, accepted, on: transaction, by: arrival, issuer: issuer, in: records)
       }
     } catch let refusal as PINAttemptVerifier.VerificationError { throw DeviceAPIError(refusal) }
     if let reply {
@@ -102,18 +97,18 @@ extension AnswerService {
     throw DeviceAPIError(tooLate: ended.state(at: arrival.arrivedAt))
   }
 
+  /// - Parameter accepted: the reply to a right PIN.
   private static func consequences(
-    of outcome: PINVerificationOutcome, _ transactionEnd: TransactionEnd?, on transaction: Transaction,
-    by arrival: ArrivedAnswer,
-    issuer: String, in records: any ServerRecords
+    of outcome: PINVerificationOutcome, _ transactionEnd: TransactionEnd?, _ accepted: StoredReply,
+    on transaction: Transaction, by arrival: ArrivedAnswer, issuer: String, in records: any ServerRecords
   ) throws -> AttemptConsequences {
     let nonce = outcome == .right ? transaction.nonce : Random.bytes(32).base64URL
     let isOpen = try records.countPINAttempt(for: transaction.id, nonce: nonce)
     switch outcome {
     case .right:
       guard isOpen else { return .init() }
-      let (reply, effects) = try end(transaction, .accepted, transactionEnd, by: arrival, in: records)
-      return .init(reply: reply, effects: effects ?? Effects())
+      let effects = try records.end(transaction, .accepted, transactionEnd: transactionEnd, now: arrival.arrivedAt)
+      return .init(reply: accepted, effects: effects ?? Effects())
     case .wrong:
       // The request was canceled or replaced meanwhile; the PIN attempt still counts.
       guard isOpen else { return .init() }
@@ -130,5 +125,18 @@ extension AnswerService {
     case .ending(let ending, let denial): ending.state.rawValue + (denial.map { " (\($0.rawValue))" } ?? "")
     case .invalid(let why): "invalid answer: \(why)"
     }
+  }
+}
+
+extension StoredReply {
+  /// The reply to an answer that ends its request.
+  init(
+    to arrival: ArrivedAnswer, _ ending: TransactionOutcome, _ transactionEnd: TransactionEnd?,
+    customInfo: CustomInfo? = nil
+  ) {
+    let status = RequestStatus(
+      state: ending.state, receipt: transactionEnd?.receipt, idempotencyKey: arrival.key,
+      sealedReceipt: transactionEnd?.sealed, customInfo: customInfo)
+    self.init(requestHash: arrival.hash, status: 200, body: JSON.encode(status))
   }
 }

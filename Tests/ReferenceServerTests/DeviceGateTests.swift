@@ -36,6 +36,19 @@ import Testing
     #expect(replayed.headers["www-authenticate"]?.contains("invalid_dpop_proof") == true)
   }
 
+  /// Fails if the error of the route's own read is sent before the proof is checked.
+  @Test("A used proof and a stolen token learn nothing about requests", arguments: ["", "/message"])
+  func readsBeforeChecks(path: String) throws {
+    let target = "/device/v1/requests/\(UUID().uuidString.lowercased())" + path
+    let arguments = try device.arguments("GET", target)
+    #expect(try server.curl(arguments).decoded(Problem.self).slug == .notFound)
+    #expect(try server.curl(arguments).status == 401)
+    let thief = try DeviceClient(server)
+    #expect(try thief.call("GET", target, token: device.deviceToken).status == 401)
+    try device.call("DELETE", "/oauth/register/\(device.clientID)").expect(204)
+    #expect(try device.call("GET", target).decoded(Problem.self).slug == .deviceDeregistered)
+  }
+
   @Test("A stolen token is worthless") func aStolenTokenIsWorthless() throws {
     let thief = try DeviceClient(server)
     #expect(try thief.call("GET", "/device/v1/pending", token: device.deviceToken).status == 401)

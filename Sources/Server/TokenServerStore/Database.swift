@@ -10,6 +10,12 @@ package struct Database: ServerRecords {
 
   var dialect: SQLDialect { transaction.dialect }
 
+  /// The result of a part of the transaction.
+  /// - Throws: an error of the database itself, which ends the transaction, or causes its repetition.
+  package func result<Value>(of body: () throws -> Value) throws -> Result<Value, any Error> {
+    do { return .success(try body()) } catch let error as any SQLError { throw error } catch { return .failure(error) }
+  }
+
   /// - Returns: the number of changed rows.
   @discardableResult
   func run(_ statement: String, _ parameters: [any SQLParameter] = []) throws -> Int {

@@ -37,20 +37,49 @@ package struct AnswerService: Sendable {
     case invalid(String)
   }
 
+  /// What the records have about an answer.
+  package enum Found: Sendable {
+    /// The stored reply to the same answer, or to another one with the same key.
+    case reply(StoredReply)
+    case request(AnsweredRequest)
+  }
+
+  /// Finds what an answer needs.
+  package static func find(
+    _ key: String, to transactionID: String, of clientID: ClientID, at arrivedAt: Timestamp,
+    in records: any ServerRecords
+  ) throws -> Found {
+    if let reply = try records.storedReply(key, of: clientID) { return .reply(reply) }
+    let transaction = try records.transaction(transactionID, of: clientID)
+    try transaction.requireOpen(at: arrivedAt)
+    return .request(
+      AnsweredRequest(
+        transaction: transaction, content: try transaction.content(),
+        profile: try records.profile(transaction.profileID, of: clientID)))
+  }
+
   /// Handles a signed and encrypted answer.
+  /// - Parameter found: what `find` has found for it when it arrived.
   /// - Returns: the response, which is durable.
-  package func answer(_ arrival: ArrivedAnswer) async throws -> StoredReply {
-    switch try await find(arrival) {
-    case .reply(let known): return known
+  package func answer(_ arrival: ArrivedAnswer, _ found: Found) async throws -> StoredReply {
+    switch found {
+    case .reply(let known): return try known.repeated(for: arrival.hash)
     case .request(let request):
       guard request.transaction.hasAttempts else { return try await end(arrival, request) }
       return try await serialized(request.transaction) {
         // Another copy of this answer may have been handled while this one waited for the lock.
         switch try await find(arrival) {
-        case .reply(let known): return known
+        case .reply(let known): return try known.repeated(for: arrival.hash)
         case .request(let request): return try await end(arrival, request)
         }
       }
+    }
+  }
+
+  private func find(_ arrival: ArrivedAnswer) async throws -> Found {
+    try await store.read { records in
+      try Self.find(
+        arrival.key, to: arrival.transactionID, of: arrival.clientID, at: arrival.arrivedAt, in: records)
     }
   }
 
@@ -66,10 +95,11 @@ package struct AnswerService: Sendable {
   }
 
   /// Handles a denial without keys.
+  /// - Parameter found: what `find` has found for it when it arrived.
   /// - Returns: the response, which is durable.
-  package func deny(_ arrival: ArrivedAnswer) async throws -> StoredReply {
-    switch try await find(arrival) {
-    case .reply(let known): return known
+  package func deny(_ arrival: ArrivedAnswer, _ found: Found) async throws -> StoredReply {
+    switch found {
+    case .reply(let known): return try known.repeated(for: arrival.hash)
     case .request(let request):
       let denial = try JSON.decode(Denial.self, from: arrival.body)
       note(denial.underlyingError, about: request.transaction)
@@ -117,27 +147,6 @@ package struct AnswerService: Sendable {
     }
     return Result { () throws(AnswerVerifier.AnswerError) in
       try AnswerVerifier.read(plaintext, for: request.transaction, request.content)
-    }
-  }
-
-  private enum Found: Sendable {
-    /// The stored reply to the same answer.
-    case reply(StoredReply)
-    case request(AnsweredRequest)
-  }
-
-  /// Finds what the answer needs, in one consistent state of the records.
-  private func find(_ arrival: ArrivedAnswer) async throws -> Found {
-    try await store.read { records in
-      if let reply = try records.storedReply(arrival.key, of: arrival.clientID) {
-        return .reply(try reply.repeated(for: arrival.hash))
-      }
-      let transaction = try records.transaction(arrival.transactionID, of: arrival.clientID)
-      try transaction.requireOpen(at: arrival.arrivedAt)
-      return .request(
-        AnsweredRequest(
-          transaction: transaction, content: try transaction.content(),
-          profile: try records.profile(transaction.profileID, of: arrival.clientID)))
     }
   }
 }

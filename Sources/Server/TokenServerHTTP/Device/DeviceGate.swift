@@ -14,6 +14,12 @@ struct DeviceGate: Sendable {
     let profileID: ProfileID?
     /// How the token was obtained; nil for one of an earlier version of the server.
     let origin: AccessTokenOrigin?
+
+    fileprivate init(_ owner: AccessTokenOwner) {
+      clientID = owner.clientID
+      profileID = owner.profileID
+      origin = owner.origin
+    }
   }
 
   let store: Store
@@ -67,7 +73,13 @@ struct DeviceGate: Sendable {
     }
   }
 
-  func admit(_ request: Request) async throws -> Caller {
+  func admit(_ request: Request) async throws -> Caller { try await admit(request) { _, _ in }.caller }
+
+  /// Authenticates a request, and reads what its route needs in the same state of the records.
+  /// - Parameter read: runs when the device's key is verified, before all other checks. Its errors are thrown after these.
+  func admit<Value: Sendable>(
+    _ request: Request, reading read: @escaping @Sendable (Database, Caller) throws -> Value
+  ) async throws -> (caller: Caller, value: Value) {
     guard let token = AuthorizationHeader.word(of: request.headers[.authorization], scheme: "dpop") else {
       throw DeviceAPIError.challenge("invalid_token", "Authorization: DPoP TOKEN is missing")
     }
@@ -75,19 +87,22 @@ struct DeviceGate: Sendable {
     do { proof = try self.proof(of: request, accessToken: token) } catch { throw DeviceAPIError(error) }
     let hash = hasher.hash(token, for: .accessToken)
     let now = clock.now()
-    guard let found = try await store.read({ try $0.accessTokenOwner(hash, now: now) }) else {
-      throw DeviceAPIError.challenge("invalid_token", "the access token is unknown or has expired")
+    let (owner, value) = try await store.read { records in
+      guard let owner = try records.accessTokenOwner(hash, now: now) else {
+        throw DeviceAPIError.challenge("invalid_token", "the access token is unknown or has expired")
+      }
+      guard owner.keyThumbprint == proof.thumbprint else {
+        throw DeviceAPIError.challenge("invalid_token", "the access token belongs to another key")
+      }
+      return (owner, try records.result { try read(records, Caller(owner)) })
     }
-    guard found.keyThumbprint == proof.thumbprint else {
-      throw DeviceAPIError.challenge("invalid_token", "the access token belongs to another key")
-    }
-    guard limiter.allows(found.clientID.text) else { throw DeviceAPIError(ProofError.tooMany) }
-    do { try await use(proof, of: found.clientID) } catch let error as ProofError { throw DeviceAPIError(error) }
-    guard !found.isDeleted else {
-      throw DeviceAPIError(.deviceDeregistered, gone: Gone(clientID: found.clientID))
+    guard limiter.allows(owner.clientID.text) else { throw DeviceAPIError(ProofError.tooMany) }
+    do { try await use(proof, of: owner.clientID) } catch let error as ProofError { throw DeviceAPIError(error) }
+    guard !owner.isDeleted else {
+      throw DeviceAPIError(.deviceDeregistered, gone: Gone(clientID: owner.clientID))
     }
     try request.headers.checkProtocolVersions()
-    return Caller(clientID: found.clientID, profileID: found.profileID, origin: found.origin)
+    return (Caller(owner), try value.get())
   }
 }
 

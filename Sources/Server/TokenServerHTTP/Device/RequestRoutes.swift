@@ -21,19 +21,17 @@ struct RequestRoutes: Sendable {
   }
 
   private func pending(_ request: Request) async throws -> Response {
-    let caller = try await gate.admit(request)
-    let clientID = caller.clientID
     let profileID = request.uri.queryParameters.get("profile_id").map { ProfileID(String($0)) }
     let now = gate.clock.now()
     let (name, value) = PendingList.includingMessage
     let includesMessage = request.uri.queryParameters.get(name) == value
-    let (open, profile) = try await gate.store.read { records in
-      let open = try records.openTransactions(of: clientID, now: now)
+    let (open, profile) = try await gate.admit(request) { records, caller in
+      let open = try records.openTransactions(of: caller.clientID, now: now)
         .filter { profileID == nil || $0.profileID == profileID }
       // An error in the profile is reported to the device when it fetches the message.
       let newest = includesMessage ? open.first : nil
-      return (open, newest.flatMap { try? records.profile($0.profileID, of: clientID) })
-    }
+      return (open, newest.flatMap { try? records.profile($0.profileID, of: caller.clientID) })
+    }.value
     // The tag excludes the members that count down: it stays the same while the list contains the same requests.
     let tag = "W/\"\(SHA256.hash(Array(open.map(\.id).joined(separator: " ").utf8)).prefix(12).lowercaseHex)\""
     if request.headers[.ifNoneMatch] == tag {
@@ -70,19 +68,18 @@ struct RequestRoutes: Sendable {
   }
 
   private func status(_ request: Request, _ context: ServerContext) async throws -> Response {
-    let caller = try await gate.admit(request)
-    return .json(try await gate.transaction(context.path("tid"), of: caller).status(at: gate.clock.now()))
+    let transaction = try await gate.admit(request) { try $0.transaction(context.path("tid"), of: $1.clientID) }.value
+    return .json(transaction.status(at: gate.clock.now()))
   }
 
   /// Idempotent: every fetch returns the same bytes, until an attempt was verified.
   private func message(_ request: Request, _ context: ServerContext) async throws -> Response {
-    let caller = try await gate.admit(request)
-    let (id, now) = (try context.path("tid"), gate.clock.now())
-    let (transaction, profile) = try await gate.store.read { records in
-      let transaction = try records.transaction(id, of: caller.clientID)
+    let now = gate.clock.now()
+    let (transaction, profile) = try await gate.admit(request) { records, caller in
+      let transaction = try records.transaction(context.path("tid"), of: caller.clientID)
       try transaction.requireOpen(at: now)
       return (transaction, try records.profile(transaction.profileID, of: caller.clientID))
-    }
+    }.value
     return .json(
       SealedRequest(
         message: try await sealed(transaction, for: profile), expiresInMs: transaction.timeLeft(at: now).milliseconds))
@@ -107,12 +104,5 @@ struct RequestRoutes: Sendable {
       try database.setRequest(reissued)
       return reissued
     }
-  }
-}
-
-extension DeviceGate {
-  /// A transaction of this device.
-  func transaction(_ id: String, of caller: Caller) async throws -> Transaction {
-    try await store.records.transaction(id, of: caller.clientID)
   }
 }

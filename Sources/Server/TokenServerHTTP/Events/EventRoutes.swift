@@ -22,29 +22,28 @@ struct EventRoutes: Sendable {
         : stream(to: clientID, after: request.headers[.lastEventID], context)
     }
     router.post("/device/v1/events/acks") { request, context in
-      let clientID = try await gate.admit(request).clientID
+      let now = gate.clock.now()
+      let (caller, unreported) = try await gate.admit(request) {
+        try $0.undeliveredTransactions(of: $1.clientID, now: now)
+      }
       let acknowledgement = try JSON.decode(EventAcknowledgement.self, from: await request.bytes())
       let transactions = acknowledgement.transactions ?? []
       guard max(acknowledgement.ids.count, transactions.count) <= 256 else {
         throw DeviceAPIError(.invalidRequest, "more than 256 ids")
       }
-      context.logger.debug("device \(clientID) has received \(acknowledgement.ids.count) events")
+      context.logger.debug("device \(caller.clientID) has received \(acknowledgement.ids.count) events")
       // Only what can be an ID is compared: comparing other text can take long.
-      let arrived = Set(transactions.filter { $0.utf8.count == 36 })
-      if !arrived.isEmpty { try await noteDelivery(of: arrived, to: clientID) }
+      let reported = Set(transactions.filter { $0.utf8.count == 36 }).intersection(unreported)
+      if !reported.isEmpty { try await noteDelivery(of: reported, to: caller.clientID, now: now) }
       return Response.noContent
     }
   }
 
   /// Notes which requests have arrived at their device. Requests of other devices, those that have ended, and repeated
   /// reports are ignored: a device can report what it wants, as often as it wants.
-  private func noteDelivery(of transactions: Set<String>, to clientID: ClientID) async throws {
-    let now = gate.clock.now()
-    let open = try await gate.store.read { try $0.openTransactions(of: clientID, now: now) }
-    let reported = open.filter { $0.deliveredAt == nil && transactions.contains($0.id) }.map(\.id)
-    guard !reported.isEmpty else { return }
+  private func noteDelivery(of transactions: Set<String>, to clientID: ClientID, now: Timestamp) async throws {
     let arrived = try await gate.store.write(isUrgent: false) { database in
-      try reported.compactMap { id in
+      try transactions.compactMap { id in
         try database.noteDelivery(of: id, to: clientID, now: now).map { (id, after: now - $0) }
       }
     }

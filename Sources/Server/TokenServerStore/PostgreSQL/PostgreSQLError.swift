@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// An error that the database reports, or the loss of the connection.
-struct PostgreSQLError: Error, CustomStringConvertible {
+struct PostgreSQLError: SQLError, CustomStringConvertible {
   /// Five characters (PostgreSQL's manual, appendix A); empty if the connection is lost.
   let state: String
   /// The database's message without the values of the statement.

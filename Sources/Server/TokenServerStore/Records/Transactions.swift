@@ -59,6 +59,16 @@ extension Database {
     ).compactMap { try? Transaction($0) }
   }
 
+  /// The IDs of open transactions whose delivery the device has not reported.
+  package func undeliveredTransactions(of clientID: ClientID, now: Timestamp) throws -> [String] {
+    try rows(
+      """
+      SELECT id FROM mobile_auth_transaction
+      WHERE client_id = ? AND state = 'open' AND expires_at_ms > ? AND delivered_at_ms IS NULL
+      """, [clientID, now]
+    ).compactMap { try? $0.text("id") }
+  }
+
   package func openTransactionCount(of userID: UserID, on clientID: ClientID, now: Timestamp) throws -> Int {
     try row(
       """

@@ -48,7 +48,7 @@ struct SQLiteDatabase: SQLDatabase {
   }
 }
 
-extension DatabaseError {
+extension DatabaseError: SQLError {
   /// Whether the error is independent of the request: the disk is full, failing or read-only, or the file is locked.
   fileprivate var isOfTheDisk: Bool {
     [.SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_NOMEM]

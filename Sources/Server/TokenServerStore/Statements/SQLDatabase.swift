@@ -45,6 +45,9 @@ protocol SQLRow {
   var columns: [(name: String, value: SQLValue)] { get }
 }
 
+/// An error of a statement or of the connection.
+protocol SQLError: Error {}
+
 /// A text contains U+0000, which the database cannot store, and so does not have.
 package struct UnstorableTextError: Error {}
 

@@ -35,7 +35,11 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// Whether the client has closed its sending side.
   private var isInputClosed = false
   private var atClose: (@Sendable () -> Void)?
-  private var deadline: Scheduled<Void>?
+  /// When the connection is closed; nil for an event stream.
+  private var deadline: NIODeadline?
+  /// Fires at the deadline or earlier. Each request moves the deadline twice, mostly to a later time: the timer is set
+  /// again only when it fires.
+  private var timer: (scheduled: Scheduled<Void>, time: NIODeadline)?
 
   /// - Parameter acknowledgeTime: the time limit for the peer's TCP acknowledgement of sent data. Each event stream
   ///   gets a heartbeat every 20 s, so that the stream of a vanished device ends within 50 s.
@@ -111,7 +115,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
       counted = .inAllAlone
     }
     isStreaming = true
-    deadline?.cancel()
+    deadline = nil
+    cancelTimer()
     promise?.succeed()
   }
 
@@ -137,7 +142,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   func handlerRemoved(context: ChannelHandlerContext) { end() }
 
   private func end() {
-    deadline?.cancel()
+    cancelTimer()
     atClose?()
     atClose = nil
     if counted == .forSource { table.release(from: source) }
@@ -146,9 +151,32 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   private func expectEnd(within time: TimeAmount, _ context: ChannelHandlerContext) {
-    deadline?.cancel()
     let channel = context.channel
-    deadline = channel.eventLoop.scheduleTask(in: time) { channel.close(mode: .all, promise: nil) }
+    let latest = channel.eventLoop.now + time
+    deadline = latest
+    if let timer, timer.time <= latest { return }
+    setTimer(at: latest, of: channel)
+  }
+
+  private func setTimer(at time: NIODeadline, of channel: any Channel) {
+    cancelTimer()
+    let scheduled = channel.eventLoop.assumeIsolated().scheduleTask(deadline: time) { [self] in timerFires(channel) }
+    timer = (scheduled, time)
+  }
+
+  private func timerFires(_ channel: any Channel) {
+    timer = nil
+    guard let deadline else { return }
+    if deadline > channel.eventLoop.now {
+      setTimer(at: deadline, of: channel)
+    } else {
+      channel.close(mode: .all, promise: nil)
+    }
+  }
+
+  private func cancelTimer() {
+    timer?.scheduled.cancel()
+    timer = nil
   }
 }
 

@@ -260,7 +260,9 @@ final class ManualUptime: Sendable {
     handler[metadataKey: "a"] = "x\ny"
     let log = Logger(label: "l") { _ in handler }
     log.error("one\ntwo \u{1B}[31m", metadata: ["m": "3\n4"])
-    #expect(lines.all == ["onetwo [31m m=34 a=xy"])
+    log.error("three", metadata: ["a": "new"])
+    #expect(lines.all == ["onetwo [31m a=xy m=34", "three a=new"])
+    #expect(lines.metadata.isEmpty)
   }
 }
 
@@ -281,7 +283,7 @@ private final class Lines: LogHandler {
     set { metadata[key] = newValue }
   }
   func log(event: LogEvent) {
-    let metadata = [(event.metadata ?? [:]).map { "\($0)=\($1)" }, self.metadata.map { "\($0)=\($1)" }].flatMap { $0 }
+    let metadata = (event.metadata ?? [:]).map { "\($0)=\($1)" }.sorted()
     state.withLock { $0.lines.append(([event.message.description] + metadata).joined(separator: " ")) }
   }
 }

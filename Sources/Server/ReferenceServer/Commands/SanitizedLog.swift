@@ -4,12 +4,14 @@ import Logging
 import TokenServerCore
 
 /// A log handler that sanitizes every line: one event is one line, and client data cannot contain terminal control
-/// characters.
+/// characters. Metadata is sanitized with the line, because each request has metadata, and few have a line.
 struct SanitizedLog: LogHandler {
   private static let longestLine = 2000
 
   private var inner: any LogHandler
+  var metadata: Logger.Metadata = [:]
 
+  /// - Parameter inner: writes the lines; has no metadata of its own.
   init(_ inner: any LogHandler) { self.inner = inner }
 
   var logLevel: Logger.Level {
@@ -17,20 +19,16 @@ struct SanitizedLog: LogHandler {
     set { inner.logLevel = newValue }
   }
 
-  var metadata: Logger.Metadata {
-    get { inner.metadata }
-    set { inner.metadata = newValue.mapValues(Self.sanitized) }
-  }
-
   subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-    get { inner[metadataKey: key] }
-    set { inner[metadataKey: key] = newValue.map(Self.sanitized) }
+    get { metadata[key] }
+    set { metadata[key] = newValue }
   }
 
   func log(event: LogEvent) {
     var event = event
     event.message = "\(event.message.description.sanitized(atMost: Self.longestLine))"
-    event.metadata = event.metadata?.mapValues(Self.sanitized)
+    let all = metadata.merging(event.metadata ?? [:]) { _, new in new }
+    event.metadata = all.isEmpty ? nil : all.mapValues(Self.sanitized)
     inner.log(event: event)
   }
 

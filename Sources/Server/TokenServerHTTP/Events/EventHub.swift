@@ -51,13 +51,14 @@ package final class EventHub: Sendable {
   package func publish(_ event: DeviceEvent, to clientID: ClientID) {
     var hint = event
     hint.dpopNonce = nonces.current()
+    let data = JSON.encode(hint)
     state.withLock { state in
       guard var line = state.lines[clientID] else { return }
       line.history.note(event)
       state.lines[clientID] = line
       // Inside the lock, so that frames are sent in the order of their numbers.
       if let listener = line.receiver {
-        send(EventFrame.encode(hint, id: line.history.cursor(in: epoch)), to: listener)
+        send(EventFrame.encode(event.kind, data: data, id: line.history.cursor(in: epoch)), to: listener)
       }
     }
   }

@@ -145,13 +145,22 @@ import Testing
     let stores = [first.store, second]
     let uses = try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<16 {
-        group.addTask { try await stores[number % 2].write { try $0.use([1, 2, 3], until: Timestamp(1000)) } }
+        group.addTask { try await stores[number % 2].writeStatement { try $0.use([1, 2, 3], until: Timestamp(1000)) } }
       }
       return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
     }
     #expect(uses == 1)
     try await first.store.write { try $0.forgetShared(now: Timestamp(1001)) }
-    #expect(try await second.write { try $0.use([1, 2, 3], until: Timestamp(2000)) })
+    #expect(try await second.writeStatement { try $0.use([1, 2, 3], until: Timestamp(2000)) })
+    // The next use is on a connection that the database has closed.
+    _ = try await first.store.read { database in
+      try database.rows(
+        """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+        """)
+    }
+    #expect(try await second.writeStatement { try $0.use([4], until: Timestamp(2000)) })
   }
 
   @Test("One server at a time runs a body; the lease of one that ended is free") func leases() async throws {

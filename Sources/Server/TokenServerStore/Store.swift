@@ -135,6 +135,13 @@ package struct Store: Sendable {
     }
   }
 
+  /// As an urgent `write`, for a change of exactly one statement, and in no lease.
+  package func writeStatement<Value: Sendable>(
+    _ change: @escaping @Sendable (Database) throws -> Value
+  ) async throws -> Value {
+    try await database.writeStatement { try change(Database($0)) }
+  }
+
   /// The store for the core.
   package var records: any RecordStore { CoreStore(store: self) }
 

@@ -12,7 +12,8 @@ struct SharedReplayMemory: ReplayMemory {
   func remember(_ identifier: String, of owner: String) async throws -> ReplayCache.Status {
     let fingerprint = Array(SHA256.hash(Array("\(owner) \(identifier)".utf8)).prefix(16))
     let end = clock.now() + lifetime
-    return try await store.write { try $0.use(fingerprint, until: end) } ? .new : .seen
+    // Repeated after the loss of the database, it may take the proof for a used one: the device sends another one then.
+    return try await store.writeStatement { try $0.use(fingerprint, until: end) } ? .new : .seen
   }
 
   /// Never called: this memory is never full.

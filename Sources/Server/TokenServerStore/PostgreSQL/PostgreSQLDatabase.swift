@@ -43,6 +43,12 @@ final class PostgreSQLDatabase: SQLDatabase {
     try await perform(.write, change)
   }
 
+  func writeStatement<Value: Sendable>(
+    _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
+  ) async throws -> Value {
+    try await perform(.statement, change)
+  }
+
   var waiting: Int { jobs.count }
 
   func close() throws {

@@ -8,15 +8,25 @@ final class PostgreSQLSession {
 
   init(_ address: PostgreSQLAddress) { self.address = address }
 
-  /// The statement that begins a transaction.
-  enum Access: String {
-    case read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    case write = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+  enum Access {
+    case read, write
+    /// One statement, which the database commits by itself.
+    case statement
+
+    /// The statement that begins a transaction.
+    fileprivate var beginning: String? {
+      switch self {
+      case .read: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+      case .write: "BEGIN ISOLATION LEVEL SERIALIZABLE"
+      case .statement: nil
+      }
+    }
   }
 
   /// Runs `body` in a transaction, and commits it. Repeats it after a conflict, and once on a new connection if the
   /// connection was lost before the commit. If it is lost during the commit, nobody knows whether the transaction is
-  /// committed: the caller gets an error, and the client that repeats its request gets the stored reply.
+  /// committed: the caller gets an error, and the client that repeats its request gets the stored reply. A single
+  /// statement is repeated also then.
   /// - Parameter patience: for all repetitions.
   func transaction<Value>(
     _ access: Access, within patience: Duration, _ body: (any SQLTransaction) throws -> Value
@@ -28,13 +38,14 @@ final class PostgreSQLSession {
       var isCommitting = false
       do {
         let connection = try current()
-        try connection.begin(access.rawValue)
+        if let beginning = access.beginning { try connection.begin(beginning) }
         let value = try body(PostgreSQLTransaction(connection: connection))
-        if access == .read {
-          connection.endReading()
-        } else {
+        switch access {
+        case .read: connection.endReading()
+        case .write:
           isCommitting = true
           try connection.commit()
+        case .statement: break
         }
         return value
       } catch let error as PostgreSQLError {

@@ -38,6 +38,12 @@ struct SQLiteDatabase: SQLDatabase {
     }
   }
 
+  func writeStatement<Value: Sendable>(
+    _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
+  ) async throws -> Value {
+    try await write(isUrgent: true, change)
+  }
+
   var waiting: Int { writes.dueCount }
 
   func close() throws { try pool.close() }

@@ -2,77 +2,15 @@
 import BuiltPrograms
 import Foundation
 import GRDB
-import Glibc
 import Logging
 import NIOPosix
 import NIOSSL
 import ServerTestSupport
-import Synchronization
 import Testing
 
 @testable import ReferenceServer
 @testable import TokenServerCore
 @testable import TokenServerStore
-
-/// A portal's listening socket. It accepts connections and responds only if configured to.
-final class CallbackListener: Sendable {
-  let port: Int
-  private let descriptor: Int32
-  private let accepted = Atomic(0)
-  private let answered = Atomic(0)
-
-  init(answering: Bool, address text: String = "127.0.0.1") throws {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    inet_pton(AF_INET, text, &address.sin_addr)
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    withUnsafeMutablePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        _ = bind(descriptor, $0, length)
-        _ = listen(descriptor, 1024)
-        _ = getsockname(descriptor, $0, &length)
-      }
-    }
-    self.descriptor = descriptor
-    port = Int(UInt16(bigEndian: address.sin_port))
-    if answering { Thread.detachNewThread { [self] in answer() } }
-  }
-
-  var connections: Int { accepted.load(ordering: .sequentiallyConsistent) }
-  /// Requests that came.
-  var count: Int { answered.load(ordering: .sequentiallyConsistent) }
-
-  func end() { shutdown(descriptor, Int32(SHUT_RDWR)) }
-
-  private func answer() {
-    while true {
-      let connection = accept(descriptor, nil, nil)
-      guard connection >= 0 else { return }
-      accepted.add(1, ordering: .sequentiallyConsistent)
-      // Each in a thread of its own: the client also opens connections on which it sends nothing for a minute.
-      Thread.detachNewThread { [self] in answer(connection) }
-    }
-  }
-
-  private func answer(_ connection: Int32) {
-    defer { close(connection) }
-    var bytes = [UInt8](repeating: 0, count: 4096)
-    guard recv(connection, &bytes, bytes.count, 0) > 0 else { return }
-    answered.add(1, ordering: .sequentiallyConsistent)
-    let reply = Array("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n".utf8)
-    _ = send(connection, reply, reply.count, Int32(MSG_NOSIGNAL))
-  }
-}
-
-extension CallbackDelivery {
-  /// To the addresses of these ranges, without accounts.
-  init(allowing ranges: [String]) {
-    self.init(
-      configured: [], allowed: ranges.compactMap { AddressRange($0) },
-      eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
-  }
-}
 
 @Suite(.timeLimit(.minutes(5))) struct CallbackWorkerTests {
   private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }

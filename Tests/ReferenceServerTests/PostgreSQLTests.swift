@@ -158,7 +158,8 @@ import Testing
         """
         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()
-        """)
+        """
+      ).count
     }
     #expect(try await second.writeStatement { try $0.use([4], until: Timestamp(2000)) })
   }

@@ -60,7 +60,7 @@ private final class CommitCounter: TransactionObserver, Sendable {
         throw TestError()
       }
     }
-    #expect(try await temporary.store.read { try $0.row(#"SELECT 1 FROM "user""#) } == nil)
+    #expect(try await temporary.store.read { try $0.row(#"SELECT 1 FROM "user""#) == nil })
   }
 
   /// Fails if each change has a commit of its own, and if one that is not urgent is forgotten.

@@ -5,9 +5,10 @@ import NIOPosix
 import NIOSSL
 import ReferenceProtocol
 import TokenServerCore
+import TokenServerHTTP
 
-/// Sends one `POST` over a separate connection. Checks the addresses of the host name before it connects, and connects
-/// to exactly a checked address: DNS rebinding has no effect.
+/// Sends one `POST` at a time over a connection. Checks the addresses of the host name for each, and uses only a
+/// connection to exactly a checked address: DNS rebinding has no effect.
 struct CallbackConnection: Sendable {
   /// The portal's name resolves only to private addresses that the configuration does not allow.
   struct AddressRefusedError: Error, CustomStringConvertible {
@@ -33,10 +34,17 @@ struct CallbackConnection: Sendable {
     return limits
   }
 
-  /// Private addresses that may be called.
-  let allowed: [AddressRange]
-  let group: any EventLoopGroup
-  let tls: CallbackTLS
+  private let allowed: [AddressRange]
+  private let group: any EventLoopGroup
+  private let tls: CallbackTLS
+  private let pool = CallbackPool()
+
+  /// - Parameter allowed: private addresses that may be called.
+  init(allowed: [AddressRange], group: any EventLoopGroup, tls: CallbackTLS) {
+    self.allowed = allowed
+    self.group = group
+    self.tls = tls
+  }
 
   static func mayCall(_ address: String, _ allowed: [AddressRange]) -> Bool {
     // A link-local address may end with `%` and its interface.
@@ -49,36 +57,66 @@ struct CallbackConnection: Sendable {
   /// - Throws: `AddressRefusedError`, before any connection, if no address may be called.
   func post(_ body: [UInt8], to url: CallbackURL, headers: HTTPHeaders) async throws -> UInt {
     let eventLoop = group.next()
-    let found = try await value(of: HostResolver.addresses(of: url.bareHost, port: url.port, on: eventLoop))
-    let callable = found.filter { Self.mayCall($0.ipAddress ?? "", allowed) }
-    guard !callable.isEmpty else { throw AddressRefusedError(address: found.first?.ipAddress ?? "unknown") }
-    let status = eventLoop.makePromise(of: UInt.self)
-    let deadline = eventLoop.scheduleTask(in: Self.requestTime) { status.fail(TimeoutError()) }
-    defer { deadline.cancel() }
-    do {
-      let channel = try await connect(to: callable.prefix(Self.mostAddresses), on: eventLoop) { channel in
-        try addHandlers(to: channel, CallbackExchange(request: request(to: url, headers, body), status: status), url)
+    return try await withTaskExecutorPreference(EventLoopExecutor(loop: eventLoop)) {
+      let found = try await value(of: HostResolver.addresses(of: url.bareHost, port: url.port, on: eventLoop))
+      let callable = found.filter { Self.mayCall($0.ipAddress ?? "", allowed) }
+      guard !callable.isEmpty else { throw AddressRefusedError(address: found.first?.ipAddress ?? "unknown") }
+      let keys = callable.prefix(Self.mostAddresses).map { CallbackPool.Key(url, at: $0, on: eventLoop) }
+      return try await send(request(to: url, headers, body), to: url, over: keys, on: eventLoop)
+    }
+  }
+
+  /// Uses a connection again, or a new one. If the portal has closed the former meanwhile, uses a new one.
+  private func send(
+    _ request: Request, to url: CallbackURL, over keys: [CallbackPool.Key], on eventLoop: any EventLoop
+  ) async throws -> UInt {
+    let latest = eventLoop.now + Self.requestTime
+    for key in keys {
+      guard let connection = pool.take(key, at: eventLoop.now) else { continue }
+      do { return try await exchange(request, on: connection, key, until: latest) } catch {
+        if error is TimeoutError || error is CancellationError { throw error }
+        break
       }
-      status.futureResult.whenComplete { _ in channel.close(promise: nil) }
-    } catch { status.fail(error) }
-    // A promise that has already failed ignores this failure.
-    return try await withTaskCancellationHandler {
-      try await status.futureResult.get()
-    } onCancel: {
-      status.fail(CancellationError())
+    }
+    let (channel, key) = try await connect(to: keys, on: eventLoop) { try addHandlers(to: $0, url) }
+    return try await exchange(request, on: .init(channel: channel, openedAt: eventLoop.now), key, until: latest)
+  }
+
+  /// - Throws: if there is no head of a response.
+  private func exchange(
+    _ request: Request, on connection: CallbackPool.Connection, _ key: CallbackPool.Key, until latest: NIODeadline
+  ) async throws -> UInt {
+    let channel = connection.channel
+    let reply = channel.eventLoop.makePromise(of: CallbackRequest.Reply.self)
+    let deadline = channel.eventLoop.scheduleTask(deadline: latest) { reply.fail(TimeoutError()) }
+    defer { deadline.cancel() }
+    channel.writeAndFlush(CallbackRequest(head: request.head, body: request.body, reply: reply))
+      .cascadeFailure(to: reply)
+    do {
+      // A promise that has already failed ignores another failure.
+      let reply = try await withTaskCancellationHandler {
+        try await reply.futureResult.get()
+      } onCancel: {
+        reply.fail(CancellationError())
+      }
+      if reply.isReusable { pool.put(connection, for: key) } else { connection.close() }
+      return reply.status
+    } catch {
+      connection.close()
+      throw error
     }
   }
 
   private func connect(
-    to addresses: ArraySlice<SocketAddress>, on eventLoop: any EventLoop,
+    to keys: [CallbackPool.Key], on eventLoop: any EventLoop,
     _ prepare: @escaping @Sendable (any Channel) throws -> Void
-  ) async throws -> any Channel {
+  ) async throws -> (any Channel, CallbackPool.Key) {
     var failure: any Error = ChannelError.inappropriateOperationForState
-    for address in addresses {
+    for key in keys {
       let connecting = ClientBootstrap(group: eventLoop).connectTimeout(Self.connectTime)
         .channelInitializer { channel in channel.eventLoop.makeCompletedFuture { try prepare(channel) } }
-        .connect(to: address)
-      do { return try await value(of: connecting) } catch {
+        .connect(to: key.address)
+      do { return (try await value(of: connecting), key) } catch {
         connecting.whenSuccess { $0.close(promise: nil) }
         guard !(error is CancellationError) else { throw error }
         failure = error
@@ -87,7 +125,7 @@ struct CallbackConnection: Sendable {
     throw failure
   }
 
-  private func addHandlers(to channel: any Channel, _ exchange: CallbackExchange, _ url: CallbackURL) throws {
+  private func addHandlers(to channel: any Channel, _ url: CallbackURL) throws {
     let pipeline = channel.pipeline.syncOperations
     if url.isSecure {
       // The server name must not be an address (RFC 6066 §3); the certificate must then contain the address.
@@ -98,17 +136,16 @@ struct CallbackConnection: Sendable {
       HTTPRequestEncoder(),
       ByteToMessageHandler(HTTPResponseDecoder(limitConfiguration: Self.headerLimits)),
       NIOHTTPRequestHeadersValidator(),
-      exchange,
+      CallbackExchange(),
     ])
   }
 
-  private func request(
-    to url: CallbackURL, _ headers: HTTPHeaders, _ body: [UInt8]
-  ) -> (head: HTTPRequestHead, body: ByteBuffer) {
+  private typealias Request = (head: HTTPRequestHead, body: ByteBuffer)
+
+  private func request(to url: CallbackURL, _ headers: HTTPHeaders, _ body: [UInt8]) -> Request {
     var headers = headers
     headers.add(name: "Host", value: url.port == (url.isSecure ? 443 : 80) ? url.host : url.authority)
     headers.add(name: "Content-Length", value: String(body.count))
-    headers.add(name: "Connection", value: "close")
     return (
       HTTPRequestHead(version: .http1_1, method: .POST, uri: url.target, headers: headers), ByteBuffer(bytes: body)
     )
@@ -123,57 +160,5 @@ struct CallbackConnection: Sendable {
     } onCancel: {
       promise.fail(CancellationError())
     }
-  }
-}
-
-/// Sends the request as soon as the channel is connected, and reads the response to its end or to 16 KiB, so that
-/// an endless response cannot keep the connection.
-private final class CallbackExchange: ChannelInboundHandler {
-  typealias InboundIn = HTTPClientResponsePart
-  typealias OutboundOut = HTTPClientRequestPart
-
-  private struct NoAnswerError: Error, CustomStringConvertible {
-    var description: String { "the connection ended without an answer" }
-  }
-
-  private let request: (head: HTTPRequestHead, body: ByteBuffer)
-  private let status: EventLoopPromise<UInt>
-  private var code: UInt?
-  private var received = 0
-
-  init(request: (head: HTTPRequestHead, body: ByteBuffer), status: EventLoopPromise<UInt>) {
-    self.request = request
-    self.status = status
-  }
-
-  func channelActive(context: ChannelHandlerContext) {
-    context.write(wrapOutboundOut(.head(request.head)), promise: nil)
-    context.write(wrapOutboundOut(.body(.byteBuffer(request.body))), promise: nil)
-    context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
-    context.fireChannelActive()
-  }
-
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    switch unwrapInboundIn(data) {
-    case .head(let head): code = head.status.code
-    case .body(let bytes):
-      received += bytes.readableBytes
-      if received > 16_384 { end() }
-    case .end: end()
-    }
-  }
-
-  func channelInactive(context: ChannelHandlerContext) {
-    end()
-    context.fireChannelInactive()
-  }
-
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    code == nil ? status.fail(error) : end()
-  }
-
-  private func end() {
-    guard let code else { return status.fail(NoAnswerError()) }
-    status.succeed(code)
   }
 }

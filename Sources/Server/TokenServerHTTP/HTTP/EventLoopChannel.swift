@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import HummingbirdCore
 import Logging
-import NIOCore
+package import NIOCore
 
 /// Handles each connection on its own event loop, so that a request changes threads only where it waits for the
 /// database. Handlers must not block.
@@ -28,12 +28,12 @@ struct EventLoopChannel<Base: ServerChildChannel>: ServerChildChannel {
 }
 
 /// Runs tasks on an event loop.
-private final class EventLoopExecutor: TaskExecutor {
+package final class EventLoopExecutor: TaskExecutor {
   private let loop: any EventLoop
 
-  init(loop: any EventLoop) { self.loop = loop }
+  package init(loop: any EventLoop) { self.loop = loop }
 
-  func enqueue(_ job: consuming ExecutorJob) {
+  package func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     loop.execute { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }

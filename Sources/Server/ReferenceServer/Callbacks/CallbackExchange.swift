@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import NIOCore
+import NIOHTTP1
+
+/// A request for a channel with `CallbackExchange`.
+struct CallbackRequest: Sendable {
+  struct Reply: Sendable {
+    let status: UInt
+    /// Whether the response is complete, and the portal lets the connection be used again.
+    let isReusable: Bool
+  }
+
+  let head: HTTPRequestHead
+  let body: ByteBuffer
+  /// Fails if the connection ends before the head of a response.
+  let reply: EventLoopPromise<Reply>
+}
+
+/// Sends one request at a time, and reads its response to its end or to 16 KiB, so that an endless response cannot keep
+/// the connection.
+final class CallbackExchange: ChannelDuplexHandler {
+  typealias InboundIn = HTTPClientResponsePart
+  typealias OutboundIn = CallbackRequest
+  typealias OutboundOut = HTTPClientRequestPart
+
+  private struct NoAnswerError: Error, CustomStringConvertible {
+    var description: String { "the connection ended without an answer" }
+  }
+
+  private static let longestBody = 16_384
+
+  /// Nil between two exchanges.
+  private var reply: EventLoopPromise<CallbackRequest.Reply>?
+  private var head: HTTPResponseHead?
+  private var received = 0
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    let request = unwrapOutboundIn(data)
+    (reply, head, received) = (request.reply, nil, 0)
+    context.write(wrapOutboundOut(.head(request.head)), promise: nil)
+    context.write(wrapOutboundOut(.body(.byteBuffer(request.body))), promise: nil)
+    context.write(wrapOutboundOut(.end(nil)), promise: promise)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    // A response without a request.
+    guard reply != nil else { return context.close(promise: nil) }
+    switch unwrapInboundIn(data) {
+    case .head(let head): self.head = head
+    case .body(let bytes):
+      received += bytes.readableBytes
+      if received > Self.longestBody { end(isComplete: false) }
+    case .end: end(isComplete: true)
+    }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    end(isComplete: false)
+    context.fireChannelInactive()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    end(isComplete: false, error)
+    context.close(promise: nil)
+  }
+
+  private func end(isComplete: Bool, _ error: any Error = NoAnswerError()) {
+    guard let reply else { return }
+    self.reply = nil
+    guard let head else { return reply.fail(error) }
+    reply.succeed(.init(status: head.status.code, isReusable: isComplete && head.isKeepAlive))
+  }
+}

@@ -40,13 +40,13 @@ final class AnsweringDevice {
         let content = try? JSON.decode(DeviceEvent.self, from: Array(data.utf8)),
         let transaction = content.transactionID
       else { continue }
-      acknowledge(String(id))
+      acknowledge(String(id), transaction)
       answer(transaction)
     }
   }
 
-  private func acknowledge(_ id: String) {
-    let body = JSON.encode(EventAcknowledgement(ids: [id]))
+  private func acknowledge(_ id: String, _ transaction: String) {
+    let body = JSON.encode(EventAcknowledgement(ids: [id], transactions: [transaction]))
     acknowledgements.send(device.call("POST", "/device/v1/events/acks", body)) { [site] response in
       _ = site.body(of: response, "acknowledgement")
     }

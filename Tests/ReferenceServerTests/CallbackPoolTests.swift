@@ -55,7 +55,7 @@ import Testing
     #expect(try await deliver(response: response) == (3, 3))
   }
 
-  /// The second request reaches the portal on the first connection, is not answered, and is sent once more.
+  /// The second request reaches the portal on the first connection, is not answered, and is sent again.
   @Test("A callback whose connection the portal has given up is sent on a new one") func retry() async throws {
     #expect(try await deliver(2, responses: 1) == (2, 3))
   }

@@ -38,8 +38,8 @@ extension Vault {
   }
 
   /// Counts entries by the board's wall clock. Entries with a later time, left by a clock that was set back, do not
-  /// count. Reads the chain from its newest entry back, until so many entries were older than an hour that the clock
-  /// was not unset for a while: the commit before an answer is sent must not take longer the longer the chain is.
+  /// count. Reads the chain from its newest entry back, beyond the entries of a clock that was unset for a while, but
+  /// not whole: the commit before an answer is sent must not take longer the longer the chain is.
   private func linesInTheHour(
     before now: Int64, at server: String?, on connection: borrowing Connection
   ) throws -> Int64 {

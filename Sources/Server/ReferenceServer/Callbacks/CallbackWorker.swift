@@ -153,7 +153,7 @@ final class CallbackWorker: Service {
   private func perform(_ job: CallbackJob) async {
     let outcome = await delivery.deliver(job)
     do {
-      // Not urgent: if the change is lost with the process, the callback is sent once more.
+      // Not urgent: if the change is lost with the process, the callback is sent again.
       switch outcome {
       case .delivered: try await store.write(isUrgent: false) { try $0.deleteCallback(job.transactionID) }
       case .refusedForGood(let why):

@@ -5,8 +5,9 @@ import TokenServerCore
 
 /// One connection to a database, for one thread at a time.
 final class PostgreSQLConnection {
-  /// For a statement and its answer: as long as a client waits for a response.
-  private static let timeLimit = Duration.seconds(15)
+  /// For a statement and its answer: longer than `statement_timeout`, so that a statement that the database ends is not
+  /// repeated on another connection.
+  private static let timeLimit = Duration.seconds(17)
 
   private let connection: OpaquePointer
   /// The names of prepared statements, by text and types of parameters.

@@ -18,7 +18,7 @@ protocol SQLDatabase: Sendable {
   ) async throws -> Value
 
   /// As an urgent `write`, for a change of exactly one statement. If the connection to the database is lost meanwhile,
-  /// it may run once more after it was committed.
+  /// it may run again after it was committed.
   func writeStatement<Value: Sendable>(
     _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
   ) async throws -> Value

@@ -12,8 +12,8 @@ package struct TransactionEnd: Sendable {
 
 extension ServerRecords {
   /// Ends a transaction; the only way a transaction ends. Of two concurrent endings exactly one succeeds; the callback
-  /// is stored in the same database transaction. The device is notified, unless its answer ended the transaction: then it
-  /// gets the reply.
+  /// is stored in the same database transaction. The device is notified, unless its answer ended the transaction: then
+  /// it gets the reply.
   /// - Parameter transactionEnd: the data of the device's answer; nil if something else ended the transaction.
   /// - Returns: the effects, or nil if the transaction had ended before.
   package func end(

@@ -76,7 +76,8 @@ struct DeviceGate: Sendable {
   func admit(_ request: Request) async throws -> Caller { try await admit(request) { _, _ in }.caller }
 
   /// Authenticates a request, and reads what its route needs in the same state of the records.
-  /// - Parameter read: runs when the device's key is verified, before all other checks. Its errors are thrown after these.
+  /// - Parameter read: runs when the device's key is verified, before all other checks. Its errors are thrown after
+  ///   these.
   func admit<Value: Sendable>(
     _ request: Request, reading read: @escaping @Sendable (Database, Caller) throws -> Value
   ) async throws -> (caller: Caller, value: Value) {

@@ -13,8 +13,8 @@ package struct RequestListener: Sendable {
   /// The minimum pause before an unconfirmed removal is queried again.
   static let removalPause = Duration.seconds(60)
 
-  /// How long a hint waits while an answer is sent to its server: to read the list then would delay the LED. A server may
-  /// announce the end of the answer's own request.
+  /// How long a hint waits while an answer is sent to its server: to read the list then would delay the LED. A server
+  /// may announce the end of the answer's own request.
   static let answerPause = Duration.milliseconds(100)
 
   private let server: any TokenServerClient

@@ -140,7 +140,7 @@ class TwoProcesses:
         self.is_idle()
         processes = [self.main_process(unit) for unit in (DEVICE, NETWORK)]
         request = self.half_typed_payment()
-        version = self.shell.run("dpkg-query --show --showformat='${Version}' approval-token").strip()
+        version = self.shell.run("dpkg-query --show --showformat='${Version}\\n' approval-token").strip()
         self.shell.run(
             "systemd-run --quiet --unit=upgrade --property=RemainAfterExit=yes --setenv=DEBIAN_FRONTEND=noninteractive "
             "--setenv=DPKG_MAINTSCRIPT_PACKAGE=approval-token --setenv=DPKG_MAINTSCRIPT_NAME=postinst "

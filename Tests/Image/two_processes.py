@@ -135,6 +135,9 @@ class TwoProcesses:
         return "/dev/bus/usb" in self.shell.run(
             f"readlink /proc/$(systemctl show --value -p MainPID {DEVICE})/fd/* || true")
 
+    def journal_of(self, process):
+        return self.shell.run(f"journalctl --quiet --output cat _PID={process}")
+
     def upgrade_waits_for_answer(self):
         """The end of an upgrade by dpkg: the maintainer script of the package restarts both processes."""
         self.is_idle()
@@ -145,15 +148,17 @@ class TwoProcesses:
             "systemd-run --quiet --unit=upgrade --property=RemainAfterExit=yes --setenv=DEBIAN_FRONTEND=noninteractive "
             "--setenv=DPKG_MAINTSCRIPT_PACKAGE=approval-token --setenv=DPKG_MAINTSCRIPT_NAME=postinst "
             f"/var/lib/dpkg/info/approval-token.postinst configure {version}")
+        # Before, the other digits would prove nothing.
+        wait(60, "the service should wait for the answer",
+             lambda: "the service stops when the answer" in self.journal_of(processes[0]))
         self.machine.type(PIN[2:])
         wait(60, "the portal should read that the payment is approved", lambda: self.server.is_authenticated(request))
         wait(180, "the maintainer script should end",
              lambda: self.shell.run("systemctl show --value -p SubState upgrade.service").strip() == "exited")
         for unit, process in zip((DEVICE, NETWORK), processes):
             wait(60, f"{unit} should be restarted", lambda: self.main_process(unit) not in (process, "0"))
-        journal = self.shell.run(f"journalctl --quiet --output cat _PID={processes[0]}")
-        if "the service stops when the answer" not in journal or self.server.answers(request) != 1:
-            raise Timeout(f"{self.server.answers(request)} answers; the journal of the former process: {journal[-500:]}")
+        if self.server.answers(request) != 1:
+            raise Timeout(f"{self.server.answers(request)} answers; the former process: {self.journal_of(processes[0])[-500:]}")
         self.scene.login()
         self.scene.step("an upgrade after two digits of the PIN waits for the others and the answer, and restarts both processes;"
                         " then a login is approved")

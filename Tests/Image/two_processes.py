@@ -171,16 +171,6 @@ class TwoProcesses:
         self.scene.login()
         self.scene.step("a network process that hangs (SIGSTOP) is restarted by systemd, and a login is approved")
 
-    def stops_whole(self):
-        units = f"{DEVICE} {NETWORK} approval-token-network.socket"
-        self.shell.run(f"systemctl stop {DEVICE}")
-        wait(60, "both processes and the socket should stop",
-             lambda: "active" not in self.shell.run(f"systemctl is-active {units} || true").split())
-        self.shell.run(f"systemctl start {DEVICE}")
-        self.scene.login(240)
-        self.units_run()
-        self.scene.step("stopping the service stops both processes and the socket; starting it starts them, and a login is approved")
-
     # Kills
 
     def led_says_so(self):
@@ -270,7 +260,6 @@ def main():
         processes.journal_has_fields()
         processes.keypad_is_replugged()
         processes.upgrade_waits_for_answer()
-        processes.stops_whole()
         processes.hang_of_network_ends()
         processes.led_says_so()
         processes.forbidden_calls()

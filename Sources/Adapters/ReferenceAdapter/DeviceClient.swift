@@ -222,15 +222,19 @@ actor DeviceClient {
 
   /// Makes the proof of the next call in advance, if its access token is known. A call with other values makes its own.
   func prepare(_ method: HTTPRequest.Method, _ path: String) {
-    guard let deviceToken, environment.now + Self.renewalMargin < deviceToken.expiry else { return }
-    let use = ProofUse(method: method, url: metadata.approvalDeviceAPI + path, token: deviceToken.text, nonce: nonce)
+    guard let token = usableDeviceToken else { return }
+    let use = ProofUse(method: method, url: metadata.approvalDeviceAPI + path, token: token.text, nonce: nonce)
     prepared = (try? proof(use.method, use.url, use.token, nonce: use.nonce)).map { (use, $0) }
   }
 
+  /// Nil if there is none, or if it expires soon.
+  private var usableDeviceToken: UsedToken? {
+    guard let deviceToken, environment.now + Self.renewalMargin < deviceToken.expiry else { return nil }
+    return UsedToken(text: deviceToken.text, number: deviceToken.number)
+  }
+
   private func currentDeviceToken() async throws(TokenServerError) -> UsedToken {
-    if let deviceToken, environment.now + Self.renewalMargin < deviceToken.expiry {
-      return UsedToken(text: deviceToken.text, number: deviceToken.number)
-    }
+    if let usableDeviceToken { return usableDeviceToken }
     return try await newDeviceToken()
   }
 

@@ -9,17 +9,11 @@ extension EndToEnd {
   @Suite struct HostileNetworks {
     private static let dice = Dice.fresh()
 
+    private static func dice(of lane: Int) -> Dice { Dice(seed: dice.seed &+ UInt64(lane)) }
+
     @Test("A hostile network process gets no approval", arguments: 0..<3)
     func getsNoApproval(lane: Int) async throws {
-      let dice = Dice(seed: Self.dice.seed &+ UInt64(lane))
-      print("hostile network process with seed \(dice.seed)")
-      try await withSplitScene { fixture in
-        try await fixture.token.stop()
-        let path = fixture.folder.file("hostile.relay")
-        let hostile = try HostileNetwork(at: path, before: fixture.token.relayPath, dice: dice)
-        defer { hostile.end() }
-        try await fixture.token.startDevice(at: path)
-        try await fixture.token.log.line(with: "] connected to")
+      try await withHostileNetwork(Self.dice(of: lane)) { fixture, hostile, path in
         // An approval, so that there are responses to replay.
         try await fixture.approve()
         let memory = try peakMemory(of: fixture.token.running.processID)
@@ -56,15 +50,8 @@ extension EndToEnd {
     @Test(
       "Beside exchanges that are attacked, only what the user has held the button for is approved", arguments: 3..<5)
     func onlyWhatWasHeldFor(lane: Int) async throws {
-      var dice = Dice(seed: Self.dice.seed &+ UInt64(lane))
-      print("hostile network process with seed \(dice.seed)")
-      try await withSplitScene { fixture in
-        try await fixture.token.stop()
-        let path = fixture.folder.file("hostile.relay")
-        let hostile = try HostileNetwork(at: path, before: fixture.token.relayPath, dice: dice)
-        defer { hostile.end() }
-        try await fixture.token.startDevice(at: path)
-        try await fixture.token.log.line(with: "] connected to")
+      var dice = Self.dice(of: lane)
+      try await withHostileNetwork(dice) { fixture, hostile, _ in
         hostile.share = 0.3
         var trials: [Trial] = []
         for _ in 1...10 {
@@ -86,6 +73,22 @@ extension EndToEnd {
         #expect(hostile.played.values.reduce(0, +) > 1, "\(hostile.played)")
       }
     }
+  }
+}
+
+/// A connected token with a program in place of its network process, at `path`, which plays no trick yet.
+private func withHostileNetwork(
+  _ dice: Dice, _ body: (EndToEndFixture, HostileNetwork, _ path: String) async throws -> Void
+) async throws {
+  print("hostile network process with seed \(dice.seed)")
+  try await withSplitScene { fixture in
+    try await fixture.token.stop()
+    let path = fixture.folder.file("hostile.relay")
+    let hostile = try HostileNetwork(at: path, before: fixture.token.relayPath, dice: dice)
+    defer { hostile.end() }
+    try await fixture.token.startDevice(at: path)
+    try await fixture.token.log.line(with: "] connected to")
+    try await body(fixture, hostile, path)
   }
 }
 

@@ -241,6 +241,15 @@ class TwoProcesses:
             raise Timeout(f"the audit chain is not intact: {verified}")
         self.scene.step(f"each process was killed {self.count} times: no answer was doubled, none invented; {verified.splitlines()[-1]}")
 
+    def stop_ends_both(self):
+        self.shell.run(f"systemctl stop {DEVICE}")
+        units = f"{DEVICE} {NETWORK} approval-token-network.socket"
+        wait(300, "without a device process the network process and its socket should end",
+             lambda: self.shell.run(f"systemctl is-active {units} || true").split() == ["inactive"] * 3)
+        self.shell.run(f"systemctl start {DEVICE}")
+        self.scene.login()
+        self.scene.step("the service is stopped: the network process ends, too; after a start a login is approved")
+
 
 def main():
     image, program, scratch = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
@@ -264,6 +273,7 @@ def main():
         processes.led_says_so()
         processes.forbidden_calls()
         processes.kills()
+        processes.stop_ends_both()
         scene.machine.power_off()
 
     return run(scene, steps)

@@ -15,14 +15,41 @@ import Testing
 /// The network process's side of the relay, on a real socket.
 @Suite("Network process", .timeLimit(.minutes(1))) struct RelayListenerTests {
   private func listening(_ body: (_ path: String, _ relay: Relay) async throws -> Void) async throws {
-    let path = "/tmp/relay-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+    let path = newPath()
     defer { unlink(path) }
-    let orders = RelayOrders(clients: NetworkClients(), environment: .system())
-    let listener = RelayListener(try UnixSocket.listening(at: path), orders: orders)
+    let listener = try listener(at: path)
     let running = Task { try await listener.run() }
     // Tests beside this one can delay its tasks.
     try await body(path, Relay(path: path, patience: .seconds(30)))
     running.cancel()
+    try await running.value
+  }
+
+  private func newPath() -> String { "/tmp/relay-\(getpid())-\(UInt32.random(in: 0 ... .max))" }
+
+  private func listener(at path: String, idleLimit: Duration? = nil) throws -> RelayListener {
+    let orders = RelayOrders(clients: NetworkClients(), environment: .system())
+    return RelayListener(try UnixSocket.listening(at: path), orders: orders, idleLimit: idleLimit)
+  }
+
+  @Test("It ends when it has been idle for the limit, but not while there is a connection") func idle() async throws {
+    let path = newPath()
+    defer { unlink(path) }
+    let listener = try listener(at: path, idleLimit: .milliseconds(20))
+    let isOver = Mutex(false)
+    let running: Task<Void, any Error>
+    do {
+      let socket = try RelaySocket.connected(to: path)
+      running = Task {
+        try await listener.run()
+        isOver.withLock { $0 = true }
+      }
+      try await socket.send(RelayOrder.attend.bytes)
+      #expect(try await socket.receive(atMost: RelayReply.longest) == RelayReply.accepted.bytes)
+      try await Task.sleep(for: .milliseconds(300))
+      #expect(isOver.withLock { $0 } == false)
+      #expect(try await socket.receive(atMost: RelayReply.longest) == RelayReply.up.bytes)
+    }
     try await running.value
   }
 

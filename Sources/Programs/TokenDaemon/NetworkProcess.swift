@@ -10,7 +10,11 @@ import Threads
 /// The network process: TLS, HTTP, MQTT and the push listener for the device process. It has no state directory, no
 /// vault and no devices, and knows no account.
 package struct NetworkProcess: Sendable {
+  /// Longer than the device process takes to start again after a crash.
+  private static let idleLimit = Duration.seconds(60)
+
   private let socket: UnixSocket
+  private let idleLimit: Duration?
 
   /// - Parameters:
   ///   - path: where to listen; nil for the socket of the service manager.
@@ -18,6 +22,7 @@ package struct NetworkProcess: Sendable {
   package init(at path: String?, environment: (String) -> String?) throws(CommandError) {
     if let path {
       do { socket = try UnixSocket.listening(at: path) } catch { throw CommandError(.unavailable, "\(error)") }
+      idleLimit = nil
       return
     }
     // sd_listen_fds(3): the first descriptor is 3.
@@ -26,18 +31,21 @@ package struct NetworkProcess: Sendable {
     }
     _ = fcntl(3, F_SETFD, FD_CLOEXEC)
     socket = UnixSocket(descriptor: 3)
+    idleLimit = Self.idleLimit
   }
 
-  /// Runs until SIGTERM, SIGINT or SIGHUP.
+  /// Runs until SIGTERM, SIGINT or SIGHUP; with the socket of the service manager, which starts it again, also until no
+  /// device process has used it for a minute or two.
   /// - Parameters: as for `Daemon.run`.
   package func run(
     under manager: ServiceManager, onReady: @escaping @Sendable () -> Void, onStop: @escaping @Sendable () -> Void
   ) async throws {
     let environment = TokenEnvironment.system()
     let clients = NetworkClients()
-    let listener = RelayListener(socket, orders: RelayOrders(clients: clients, environment: environment))
+    let listener = RelayListener(
+      socket, orders: RelayOrders(clients: clients, environment: environment), idleLimit: idleLimit)
     let watchdog = manager.watchdogInterval.map { NetworkWatchdog(manager: manager, interval: $0, clients: clients) }
-    let group = ServiceGroup([listener, watchdog])
+    let group = ServiceGroup([listener, watchdog], whenOneEnds: .gracefullyShutdownGroup)
     MainThread.onStopSignal {
       onStop()
       Task { await group.triggerGracefulShutdown() }

@@ -15,19 +15,23 @@ final class RelayListener: Service {
 
   private let socket: UnixSocket
   private let orders: RelayOrders
+  private let idleLimit: Duration?
   private let connections = Mutex(0)
 
-  /// - Parameter socket: listening.
-  init(_ socket: UnixSocket, orders: RelayOrders) {
+  /// - Parameters:
+  ///   - socket: listening.
+  ///   - idleLimit: `run` returns when there has been no connection for this time, at most twice as long; nil: it stays.
+  init(_ socket: UnixSocket, orders: RelayOrders, idleLimit: Duration? = nil) {
     self.socket = socket
     self.orders = orders
+    self.idleLimit = idleLimit
     approval_linux_never_wait(socket.descriptor)
   }
 
   func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
       await withDiscardingTaskGroup { group in
-        while await SocketPoller.shared.wait(for: socket.descriptor, .reading) == .ready {
+        while await hasCaller() {
           let caller = approval_linux_accept_now(socket.descriptor)
           guard caller >= 0 else {
             // Out of descriptors or memory, or the caller is gone: wait and retry.
@@ -43,6 +47,20 @@ final class RelayListener: Service {
         }
         group.cancelAll()
       }
+    }
+  }
+
+  /// Waits for a connection.
+  /// - Returns: false if the task was canceled, or the process is idle.
+  private func hasCaller() async -> Bool {
+    var isIdle = false
+    while true {
+      let due = idleLimit.map { ContinuousClock.now + $0 }
+      let outcome = await SocketPoller.shared.wait(for: socket.descriptor, .reading, until: due)
+      guard outcome == .timedOut else { return outcome == .ready }
+      let hadNone = isIdle
+      isIdle = connections.withLock { $0 == 0 }
+      if hadNone, isIdle { return false }
     }
   }
 

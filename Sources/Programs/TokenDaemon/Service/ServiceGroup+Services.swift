@@ -4,10 +4,16 @@ import ServiceLifecycle
 
 extension ServiceGroup {
   /// A group of those services that are not nil, which logs nothing.
-  init(_ services: [(any Service)?]) {
+  /// - Parameter whenOneEnds: without an error, and without having been asked to.
+  init(
+    _ services: [(any Service)?],
+    whenOneEnds: ServiceGroupConfiguration.ServiceConfiguration.TerminationBehavior = .cancelGroup
+  ) {
     self.init(
       configuration: ServiceGroupConfiguration(
-        services: services.compactMap { $0.map { .init(service: NamedService(service: $0)) } },
+        services: services.compactMap {
+          $0.map { .init(service: NamedService(service: $0), successTerminationBehavior: whenOneEnds) }
+        },
         logger: Logger(label: "approval-token.lifecycle") { _ in SwiftLogNoOpLogHandler() }))
   }
 }

@@ -308,7 +308,7 @@ let package = Package(
       "ReferenceAdapter", in: .adapters,
       over: [
         "ServerBackends", "MobileAuth", "ReferenceProtocol", "Cryptography", "DisplayText", "OpenPGP", "HTTP",
-        "PINProtection", "Secrets", "Threads",
+        "PINProtection", "Secrets",
       ]),
     module(
       "PrivacyIDEAAdapter", in: .adapters,

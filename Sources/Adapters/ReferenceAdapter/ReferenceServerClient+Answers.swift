@@ -6,7 +6,6 @@ package import MobileAuth
 import OpenPGP
 import ReferenceProtocol
 import Secrets
-import Threads
 
 /// Answers to requests, and the states of requests.
 extension ReferenceServerClient {
@@ -77,7 +76,6 @@ extension ReferenceServerClient {
     do {
       try addProof(of: response, by: account, to: &answer, nonce, digest)
       answer.underlyingError = response.underlyingError
-      defer { discardUnusedStack() }
       let sealed = try account.key.seal(JSON.encode(answer), to: account.serverCertificate)
       await client.prepare(.post, Self.answers(to: request.pending.transaction))
       return response.sealed(JSON.encode(SealedAnswer(answer: sealed.base64)))

@@ -6,7 +6,6 @@ package import MobileAuth
 import OpenPGP
 import ReferenceProtocol
 import Synchronization
-import Threads
 
 /// The pending list, and the messages of its requests.
 extension ReferenceServerClient {
@@ -43,10 +42,8 @@ extension ReferenceServerClient {
       throw .notHandleable("the message is not Base64")
     }
     let plaintext: [UInt8]
-    do {
-      defer { discardUnusedStack() }
-      plaintext = try account.key.open(message, from: account.serverCertificate, limit: Self.longestRequest)
-    } catch {
+    do { plaintext = try account.key.open(message, from: account.serverCertificate, limit: Self.longestRequest) } catch
+    {
       throw .notHandleable("the message is not encrypted to this device and signed by the token server: \(error)")
     }
     let request: ApprovalRequest

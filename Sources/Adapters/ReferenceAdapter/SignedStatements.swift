@@ -6,7 +6,6 @@ import MobileAuth
 import OpenPGP
 import ReferenceProtocol
 import Synchronization
-import Threads
 
 /// Statements that the token server signs with its key of an enrollment, so that a proxy cannot forge them.
 extension ReferenceServerClient {
@@ -118,7 +117,6 @@ extension ReferenceServerClient {
   private static func open<Statement: Decodable>(_ sealed: String, as type: Statement.Type, for account: Account)
     -> Statement?
   {
-    defer { discardUnusedStack() }
     guard let message = bytes(base64: sealed),
       let plaintext = try? account.key.open(message, from: account.serverCertificate, limit: 16_384)
     else { return nil }

@@ -5,16 +5,13 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
-#include <pthread.h>
 #include <semaphore.h>
-#include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/timex.h>
 #include <time.h>
@@ -48,23 +45,6 @@ static inline int approval_linux_overwrite_freed_memory(void) { return mallopt(M
 
 /// Lets all threads allocate from one arena: each further one keeps freed memory of its own. Returns 1 on success.
 static inline int approval_linux_use_one_arena(void) { return mallopt(M_ARENA_MAX, 1); }
-
-/// Gives the pages of the calling thread's stack that no function uses now back to the kernel: what they held is gone.
-/// Does nothing in the first thread of a process, whose stack grows.
-static inline void approval_linux_discard_unused_stack(void) {
-  extern int pthread_getattr_np(pthread_t, pthread_attr_t *);
-  pthread_attr_t attributes;
-  void *lowest;
-  size_t size;
-  if (getpid() == (pid_t)syscall(SYS_gettid) || pthread_getattr_np(pthread_self(), &attributes) != 0) return;
-  if (pthread_attr_getstack(&attributes, &lowest, &size) == 0) {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    // Two pages are left to this function and those that it calls.
-    const uintptr_t end = ((uintptr_t)__builtin_frame_address(0) & ~(page - 1)) - 2 * page;
-    if (end > (uintptr_t)lowest) madvise(lowest, end - (uintptr_t)lowest, MADV_DONTNEED);
-  }
-  pthread_attr_destroy(&attributes);
-}
 
 static inline int approval_linux_leave_out_of_dumps(void *address, size_t count) {
   return madvise(address, count, MADV_DONTDUMP);

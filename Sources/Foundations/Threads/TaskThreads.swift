@@ -10,8 +10,8 @@
   /// The threads of all tasks of a program, in place of Swift's default executor: Dispatch wakes once per second to
   /// look after its threads, ends them 5 s after their last work, and uses two of them for each timer. These threads
   /// wake only for a task that can run or a timer that is due; a timer wakes one thread. A task runs on the thread that
-  /// made it able to run, if nothing else waits: a change of threads costs time, and each thread that has computed
-  /// keeps its stack in memory. A task that blocks its thread must therefore call `threadWillBlock` before.
+  /// made it able to run, if nothing else waits: a change of threads costs time. A task that blocks its thread
+  /// must therefore call `threadWillBlock` before.
   ///
   /// Timers do not advance while the machine is suspended, which boards are not.
   ///
@@ -79,6 +79,7 @@
       pthread_sigmask(SIG_UNBLOCK, &pipe, nil)
       let semaphore = Semaphore.allocate(capacity: 1)
       sem_init(semaphore, 0, 0)
+      let stack = UnusedStack()
       pthread_mutex_lock(lock)
       members.append(pthread_self())
       while true {
@@ -87,9 +88,9 @@
         } else if !jobs.isEmpty {
           run(jobs.removeFirst())
         } else if !timers.isEmpty, timerThread == nil {
-          waitForTimer(at: semaphore)
+          waitForTimer(at: semaphore, stack)
         } else {
-          waitForWork(at: semaphore)
+          waitForWork(at: semaphore, stack)
         }
       }
     }
@@ -105,19 +106,21 @@
       pthread_mutex_lock(lock)
     }
 
-    private func waitForTimer(at semaphore: Semaphore) {
+    private func waitForTimer(at semaphore: Semaphore, _ stack: UnusedStack) {
       guard let next = timers.next else { return }
       timerThread = semaphore
       var moment = timespec(tv_sec: Int(next / 1_000_000_000), tv_nsec: Int(next % 1_000_000_000))
       pthread_mutex_unlock(lock)
+      stack.discard()
       approval_linux_wait(semaphore, &moment)
       pthread_mutex_lock(lock)
       if timerThread == semaphore { timerThread = nil } else { waking -= 1 }
     }
 
-    private func waitForWork(at semaphore: Semaphore) {
+    private func waitForWork(at semaphore: Semaphore, _ stack: UnusedStack) {
       idle.append(semaphore)
       pthread_mutex_unlock(lock)
+      stack.discard()
       approval_linux_wait(semaphore, nil)
       pthread_mutex_lock(lock)
       // Still there if it was posted earlier, after the end of a timer.

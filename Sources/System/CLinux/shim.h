@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
+#include <pthread.h>
 #include <semaphore.h>
+#include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -45,6 +47,35 @@ static inline int approval_linux_overwrite_freed_memory(void) { return mallopt(M
 
 /// Lets all threads allocate from one arena: each further one keeps freed memory of its own. Returns 1 on success.
 static inline int approval_linux_use_one_arena(void) { return mallopt(M_ARENA_MAX, 1); }
+
+/// The lowest address of the calling thread's stack; NULL if it is not known. Not for the first thread of a process,
+/// whose stack grows.
+static inline const void *approval_linux_lowest_stack_address(void) {
+  extern int pthread_getattr_np(pthread_t, pthread_attr_t *);
+  pthread_attr_t attributes;
+  void *lowest = NULL;
+  size_t size;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return NULL;
+  if (pthread_attr_getstack(&attributes, &lowest, &size) != 0) lowest = NULL;
+  pthread_attr_destroy(&attributes);
+  return lowest;
+}
+
+/// If the calling thread has used more than `most` bytes of its stack beyond what is in use, gives what is not in use
+/// back to the kernel. `lowest`: of `approval_linux_lowest_stack_address`. Returns 1 if it did so, otherwise 0.
+static inline int approval_linux_discard_unused_stack(const void *lowest, size_t most) {
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  // A page is left to this function and those that it calls.
+  const uintptr_t end = ((uintptr_t)__builtin_frame_address(0) & ~(page - 1)) - page;
+  const uintptr_t mark = end - ((most + page - 1) & ~(page - 1));
+  if (lowest == NULL || mark <= (uintptr_t)lowest || mark > end) return 0;
+  // A page that was never used reads as zeros, and takes no memory then.
+  const volatile uint64_t *word = (const volatile uint64_t *)mark;
+  for (size_t left = page / sizeof *word; *word == 0; word++) {
+    if (--left == 0) return 0;
+  }
+  return madvise((void *)lowest, end - (uintptr_t)lowest, MADV_DONTNEED) == 0;
+}
 
 static inline int approval_linux_leave_out_of_dumps(void *address, size_t count) {
   return madvise(address, count, MADV_DONTDUMP);

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+
+/// The stack of a thread that does not end. It would keep all pages that a call has ever needed, with what was left
+/// there. Not for the first thread of a process.
+package struct UnusedStack {
+  /// In bytes. Most tasks need less.
+  private static let most = 24 << 10
+
+  private let lowest: UnsafeRawPointer?
+
+  /// Of the calling thread.
+  package init() { lowest = approval_linux_lowest_stack_address() }
+
+  /// Gives the pages that are not in use back to the kernel, if a call needed many. Must be called by the same thread.
+  package func discard() { _ = approval_linux_discard_unused_stack(lowest, Self.most) }
+}

@@ -11,7 +11,7 @@ extension EndToEnd {
       let traces = try TemporaryDirectory()
       defer { traces.remove() }
       let record =
-        "exec strace -D -f -qq -s 256 -e trace=execve,socket,connect,bind,open,openat,openat2 -o '\(traces.path)/'$$ \"$@\""
+        "exec strace -D -f --seccomp-bpf -qq -s 256 -e trace=execve,socket,connect,bind,open,openat,openat2 -o '\(traces.path)/'$$ \"$@\""
       try await withPINScene(
         settings: "max_pin_attempts = 3", isSplit: true, launcher: ["/bin/sh", "-c", record, "sh"]
       ) { fixture in

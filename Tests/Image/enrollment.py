@@ -100,6 +100,16 @@ def check_typed_code():
     check("a URI is taken first", "enroll -" in both.call and both.is_erased)
 
 
+def check_fleet_token():
+    fleet = b"approvaltoken-fleet://register?server=https%3A%2F%2Ft.example&token=00\n"
+    board = Start(uri=fleet)
+    check("a board registers with a fleet token, and the log says that it has no user", board.status == 0 and board.read == fleet
+          and board.is_erased and not board.has_digest and board.log.endswith("  registered; no user is enrolled yet\n"))
+    board = Start(uri=fleet, server="https://a\n\n")
+    check("the user's code is typed then", " enroll - " in board.call.splitlines()[0] and
+          "enroll --server https://a " in board.call and board.log.endswith("  enrolled\n") and not board.has_server)
+
+
 def check_wifi():
     wrong = 'wlan0: CTRL-EVENT-SSID-TEMP-DISABLED id=0 ssid="home" auth_failures=1 duration=10 reason=WRONG_KEY'
     for wifi, carrier, reason in (
@@ -114,6 +124,7 @@ def check_wifi():
 
 def main():
     check_typed_code()
+    check_fleet_token()
     check_wifi()
     first = Start()
     check("a new board enrolls with the URI", first.status == 0 and first.read == URI and "  enrolled" in first.log)

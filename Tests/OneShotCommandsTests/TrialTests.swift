@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTokenCommands
+import ArgumentParser
 import Glibc
 import MobileAuth
 import SQLite

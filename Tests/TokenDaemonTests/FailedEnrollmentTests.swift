@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import ControlProtocol
+import FrontPanel
 import HTTP
 import MobileAuth
 import Testing

@@ -19,7 +19,7 @@ extension EndToEnd {
         try await enrolling("https://example.org/", on: token, shows: 4, exits: 65)
         try await fixture.server.stop()
         try await enrolling(uri, on: token, shows: 2, exits: 69)
-        // It is not replaced by "must be enrolled": nobody may have looked.
+        // It is not replaced by "must be enrolled", also if the user looks later.
         for _ in 1...30 {
           try await Task.sleep(for: .milliseconds(200))
           try #require(try await token.led() == Self.meaning)

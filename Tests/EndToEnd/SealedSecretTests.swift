@@ -73,7 +73,7 @@ extension EndToEnd {
       }
     }
 
-    @Test("doctor says whether a TPM encrypts the device secret", arguments: ["tpm", nil] as [String?])
+    @Test("The command doctor says whether a TPM encrypts the device secret", arguments: ["tpm", nil] as [String?])
     func doctor(tpm: String?) async throws {
       try await withBoard { board in
         let credentials = board.folder.file("credentials")

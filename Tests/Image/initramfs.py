@@ -67,7 +67,7 @@ class Start:
             notes, calls = root / "run/approval-token-start.log", root / "calls"
             self.notes = notes.read_text() if notes.exists() else ""
             self.mounts = calls.read_text()
-            self.is_marked = (root / "run/approval-token-trial").exists()
+            self.has_trial_file = (root / "run/approval-token-trial").exists()
             self.has_machine_id = (root / "root/state/machine-id").exists()
 
 
@@ -80,9 +80,9 @@ def main():
         check("the partition of the state is mounted, and its directories", start.status == 0 and start.has_machine_id and
               all(f"/{name}\n" in start.mounts for name in ("state", "etc/approval-token", "var/lib/systemd")))
         check("nothing is noted", start.notes == "")
-        check("only a system on trial after an update has its mark", not start.is_marked and
-              Start(state, options="approval_token.trial=1 quiet").is_marked and
-              not Start(state, options="approval_token.trial=10 quiet").is_marked)
+        check("only a system on trial after an update has its file", not start.has_trial_file and
+              Start(state, options="approval_token.trial=1 quiet").has_trial_file and
+              not Start(state, options="approval_token.trial=10 quiet").has_trial_file)
         # A directory that is lost: what was in it has no name any more.
         subprocess.run(["debugfs", "-w", "-R", "clri etc", state], check=True, capture_output=True, env={"PATH": SBIN})
         preened = pathlib.Path(directory) / "preened"

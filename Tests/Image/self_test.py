@@ -45,7 +45,7 @@ class Start:
             log, calls = root / "boot/firmware/approval-token.log", root / "calls"
             text = calls.read_text() if calls.exists() else ""
             self.calls = "".join(line for line in text.splitlines(True) if not line.startswith("mountpoint"))
-            self.is_marked = (root / "run/approval-token-trial").exists()
+            self.has_trial_file = (root / "run/approval-token-trial").exists()
             self.has_notes = (root / "run/approval-token-start.log").exists()
             self.log = log.read_text() if log.exists() else ""
 
@@ -67,19 +67,19 @@ def check_trial():
     passed = Start(0, "good  vault\\n", is_on_trial=True)
     check("after an update, a system that passes is marked good, and its time limit ends", passed.status == 0 and
           "rauc status mark-good" in passed.calls and "systemctl stop approval-token-trial.timer" in passed.calls)
-    check("the mark that keeps the vault's format is removed then", not passed.is_marked)
+    check("the file that keeps the vault's format is removed then", not passed.has_trial_file)
     check("the log has its version", passed.log.rstrip().endswith("  update: version 1.2 is in use"))
     failed = Start(69, "no service\\n", is_on_trial=True)
     check("one that fails is marked bad, and the board restarts", failed.status == 1 and "mark-good" not in failed.calls and
           failed.calls.index("rauc status mark-bad") < failed.calls.index("systemctl --no-block reboot"))
     check("the log has the reason", "  self-test failed: no service" in failed.log and
           failed.log.rstrip().endswith("  update: version 1.2 is not used: its self-test failed"))
-    check("one that fails keeps the mark", failed.is_marked)
+    check("one that fails keeps the file", failed.has_trial_file)
     broken = Start(0, "good  vault\\n", is_on_trial=True, mark=1)
     check("if it cannot be marked good, the time limit stays", broken.status != 0 and "systemctl stop" not in broken.calls)
-    check("and the mark", broken.is_marked)
+    check("and the file", broken.has_trial_file)
     source = pathlib.Path(__file__).parents[2] / "Sources/Programs/OneShotCommands/StateOption+Vault.swift"
-    check("the programs look for this mark", '"/run/approval-token-trial"' in source.read_text())
+    check("the programs look for this file", '"/run/approval-token-trial"' in source.read_text())
     broken = Start(1, "BAD   vault\\n", is_on_trial=True, mark=1)
     check("if it cannot be marked bad, the board restarts", "systemctl --no-block reboot" in broken.calls)
     check("a token without a board is kept", "mark-good" in Start(69, "", is_on_trial=True, board="").calls)

@@ -9,8 +9,8 @@ package enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertibl
   case corrupt(Subject)
   /// A later version wrote it, in a format that this one does not know.
   case newerFormat(Int, known: Int)
-  /// An earlier version wrote it, and this one, on trial after an update, cannot use it without making it unreadable for
-  /// the version before.
+  /// An earlier version wrote it, and this one, on trial after an update, cannot use it without making it unreadable
+  /// for the version before.
   case olderFormat(Int, known: Int)
   /// There is no such item.
   case notFound(Subject)

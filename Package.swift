@@ -445,8 +445,8 @@ let package = Package(
     tests(
       "OneShotCommandsTests",
       of: [
-        "OneShotCommands", "ApprovalTestKit", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "Secrets",
-        "TokenDaemon", "Vault", argumentParser,
+        "OneShotCommands", "ApprovalTestKit", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "SQLite",
+        "Secrets", "TokenDaemon", "Vault", argumentParser,
       ]),
     tests("RelayProtocolTests", of: ["ControlProtocol", "HTTP", "MQTT", "RelayProtocol", "Secrets", "Threads"]),
     tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues"]),

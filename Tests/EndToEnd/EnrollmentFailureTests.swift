@@ -19,7 +19,30 @@ extension EndToEnd {
         try await enrolling("https://example.org/", on: token, shows: 4, exits: 65)
         try await fixture.server.stop()
         try await enrolling(uri, on: token, shows: 2, exits: 69)
-        try await token.shows("must be enrolled (again)")
+        // It is not replaced by "must be enrolled", also if the user looks later.
+        for _ in 1...30 {
+          try await Task.sleep(for: .milliseconds(200))
+          try #require(try await token.led() == Self.meaning)
+        }
+        try await fixture.server.start()
+        try await token.enroll(uri).succeeded()
+        try await token.shows("idle, connected")
+      }
+    }
+
+    @Test("With a clock that is years ahead, the LED says refused, and the message names the expiry")
+    func clockAhead() async throws {
+      let folder = try TemporaryDirectory()
+      defer { folder.remove() }
+      let clock = try await wallClock(secondsBack: -30 * 365 * 86_400, in: folder)
+      try await withScene { fixture in
+        let token = TestToken(
+          state: folder.file("new"), board: "simulated", launcher: ["env", "LD_PRELOAD=\(clock)"])
+        try await token.start()
+        defer { token.end() }
+        let outcome = try await enrolling(
+          fixture.server.activation(for: "alice"), on: token, shows: 3, exits: 77)
+        #expect(outcome.errors.contains("expired"))
       }
     }
 
@@ -34,7 +57,10 @@ extension EndToEnd {
       }
     }
 
-    private func enrolling(_ uri: String, on token: TestToken, shows cause: Int, exits code: Int32) async throws {
+    @discardableResult
+    private func enrolling(
+      _ uri: String, on token: TestToken, shows cause: Int, exits code: Int32
+    ) async throws -> Outcome {
       let eyes = try token.watchLED()
       try await eyes.output.line(with: "meaning")
       let mark = eyes.output.mark
@@ -43,6 +69,7 @@ extension EndToEnd {
       // A former cause may still be played when the next enrollment has failed.
       let line = try await eyes.output.line(with: "\"color\":\"magenta\",\"count\":\(cause),", from: mark)
       #expect(line.contains(Self.meaning))
+      return outcome
     }
   }
 }

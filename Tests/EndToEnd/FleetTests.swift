@@ -29,6 +29,52 @@ extension EndToEnd {
       }
     }
 
+    /// The launcher mounts a directory: only root can.
+    @Test(
+      "A board registers with a fleet token, is listed with its serial number, and is given to a user later",
+      .enabled(if: geteuid() == 0))
+    func boardWithoutUser() async throws {
+      try await withScene { fixture in
+        let file = fixture.folder.file("approval-token.uri")
+        try await fixture.server.command("fleet-token", "add", "boards", "--uri", file)
+        let uri = try String(contentsOfFile: file, encoding: .utf8)
+        let board = TestToken(
+          state: fixture.folder.file("board"), board: "simulated", launcher: Self.withSerial("10000000abcdef01"))
+        try await board.start()
+        defer { board.end() }
+        // The second time as after a power loss, before the file was erased.
+        for _ in 1...2 {
+          let made = try await board.command("enroll", "-", input: uri).succeeded()
+          #expect(made.output.hasPrefix("registered this device at ") && made.output.contains("no user"))
+        }
+        try await board.shows("must be enrolled (again)")
+        let registered = try await fixture.server.devices().filter { $0.boardSerial == "10000000abcdef01" }
+        try #require(registered.count == 1 && registered[0].users.isEmpty)
+
+        try await fixture.server.addUser("carol")
+        try await board.enroll(try await fixture.server.activation(for: "carol")).succeeded()
+        try await board.shows("idle, connected")
+        let given = try await fixture.server.devices().first { $0.deviceId == registered[0].deviceId }
+        #expect(given?.users.map(\.user) == ["carol"] && given?.boardSerial == "10000000abcdef01")
+
+        try await fixture.server.command("fleet-token", "delete", "boards")
+        let late = TestToken(state: fixture.folder.file("late"), board: "simulated")
+        #expect(try await late.command("enroll", "-", input: uri).exit == .code(77))
+        #expect(try await fixture.server.devices().count == 2)
+      }
+    }
+
+    /// Runs a program with the serial number in the device tree, as the firmware of a board writes it.
+    private static func withSerial(_ serial: String) -> [String] {
+      let script = """
+        mount -t tmpfs none /sys/firmware
+        mkdir -p /sys/firmware/devicetree/base
+        printf '%s\\0' \(serial) >/sys/firmware/devicetree/base/serial-number
+        exec "$@"
+        """
+      return ["unshare", "--mount", "sh", "-ec", script, "sh"]
+    }
+
     /// What the token gives the server as its name.
     private var thisHost: String {
       var name = [CChar](repeating: 0, count: 65)

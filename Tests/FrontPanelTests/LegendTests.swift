@@ -87,10 +87,10 @@ private struct PatternLook {
   }
 
   /// Flickers at 8 Hz until about `end`, then blinks slower `count` times.
-  private func flickers(until end: Int, thenBlinks count: Int) -> Bool {
+  private func flickers(until end: Int, thenBlinks count: Int, repeating: Bool = false) -> Bool {
     let fast = lit.prefix { $0 == 62 }.count
     let spacings = zip(starts[..<fast], starts[1..<fast]).map { $1 - $0 }
-    return !repeats && starts.first == 0 && spacings.allSatisfy { $0 == 124 } && abs(fast * 124 - end) < 62
+    return repeats == repeating && starts.first == 0 && spacings.allSatisfy { $0 == 124 } && abs(fast * 124 - end) < 62
       && Array(lit[fast...]) == [Int](repeating: 300, count: count)
   }
 
@@ -101,6 +101,7 @@ private struct PatternLook {
     "8 Hz for 0.5 s": { $0.flickers(until: 500, thenBlinks: 0) },
     "8 Hz for 1.5 s, then n blinks": { $0.flickers(until: 1_500, thenBlinks: 2) },
     "8 Hz for 0.5 s, then n blinks": { $0.flickers(until: 500, thenBlinks: 1) },
+    "8 Hz for 0.5 s, then n blinks, repeating": { $0.flickers(until: 500, thenBlinks: 1, repeating: true) },
     "blip every 10 s (n blips = n pending, at most 5)": { $0.flashes([60], repeating: true) && $0.length == 10_000 },
     "blip every 2 s": { $0.flashes([60], repeating: true) && $0.length == 2_000 },
     "dark for 1 s, then 3 flashes of 0.1 s": {

@@ -23,7 +23,7 @@ class Start:
     """One start of a board with a URI on the SD card."""
 
     def __init__(self, stages=(), result=0, digest=None, uri=URI, answers=True, log="", server=None,
-                 is_repeated=False):
+                 is_repeated=False, wifi=None, carrier=None):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             for name in ("boot/firmware", "var/lib/approval-token", "etc/approval-token", "run", "commands"):
@@ -37,6 +37,13 @@ class Start:
             if digest is not None:
                 stored.write_text(hashlib.sha256(digest).hexdigest() + "  -\n")
             accounts = ",".join(f'{{"account":"a{n}","stage":"{stage}"}}' for n, stage in enumerate(stages))
+            # What wpa_supplicant has said, if the Wi-Fi is set.
+            if wifi is not None:
+                (root / "etc/approval-token/wifi.conf").touch()
+            if carrier is not None:
+                (root / "sys/class/net/wlan0/wireless").mkdir(parents=True)
+                (root / "sys/class/net/wlan0/carrier").write_text(carrier)
+            self.write(root, "journalctl", f"""case "$*" in *"--unit=wpa_supplicant@*.service"*) echo '{wifi}' ;; esac""")
             self.write(root, "mount", "")
             self.write(root, "sleep", "")
             failure = f"echo no PIN; exit {result}" if result else "exit 0"
@@ -67,7 +74,8 @@ esac""")
             self.has_enrolled = (root / "run/calls").exists()
             self.call = (root / "run/calls").read_text() if self.has_enrolled else ""
             self.has_server = stored_server.exists()
-            self.read = (root / "run/read").read_bytes() if self.has_enrolled else None
+            # As the command does.
+            self.read = next(iter((root / "run/read").read_bytes().splitlines(True)), b"") if self.has_enrolled else None
 
     @staticmethod
     def write(root, name, body):
@@ -92,8 +100,32 @@ def check_typed_code():
     check("a URI is taken first", "enroll -" in both.call and both.is_erased)
 
 
+def check_fleet_token():
+    fleet = b"approvaltoken-fleet://register?server=https%3A%2F%2Ft.example&token=00\n"
+    board = Start(uri=fleet)
+    check("a board registers with a fleet token, and the log says that it has no user", board.status == 0 and board.read == fleet
+          and board.is_erased and not board.has_digest and board.log.endswith("  registered; no user is enrolled yet\n"))
+    board = Start(uri=fleet, server="https://a\n\n")
+    check("the user's code is typed then", " enroll - " in board.call.splitlines()[0] and
+          "enroll --server https://a " in board.call and board.log.endswith("  enrolled\n") and not board.has_server)
+
+
+def check_wifi():
+    wrong = 'wlan0: CTRL-EVENT-SSID-TEMP-DISABLED id=0 ssid="home" auth_failures=1 duration=10 reason=WRONG_KEY'
+    for wifi, carrier, reason in (
+            (wrong, "0", " (the access point refuses wifi_password)"), (wrong, "", " (the access point refuses wifi_password)"),
+            ("", "0", " (no Wi-Fi with this wifi_name is found on the channels of wifi_country)"),
+            ("", None, " (this board has no Wi-Fi)"), (wrong, "1", ""), (None, "0", "")):
+        failed = Start(result=69, wifi=wifi, carrier=carrier)
+        check(f"the log says what is wrong with the Wi-Fi:{reason or ' nothing'}", failed.log.endswith(f"not enrolled: no PIN{reason}\n"))
+    typed = Start(uri=None, server="https://a\n\n", result=69, is_repeated=True, wifi=wrong, carrier="0")
+    check("also if a code is typed", "no PIN (the access point refuses wifi_password)\n" in typed.log)
+
+
 def main():
     check_typed_code()
+    check_fleet_token()
+    check_wifi()
     first = Start()
     check("a new board enrolls with the URI", first.status == 0 and first.read == URI and "  enrolled" in first.log)
     check("the URI is erased, and its digest", first.is_erased and not first.has_digest)
@@ -118,6 +150,10 @@ def main():
               and "has an account already" in other.log and other.status == 0)
     silent = Start(answers=False)
     check("as long as the accounts cannot be read it is tried again", silent.status == 1 and not silent.has_enrolled)
+    for text in (b"\xef\xbb\xbf" + URI, b"\n \r\n" + URI + b"more\n"):
+        check(f"the URI is found in {text[:6]}…", Start(uri=text).read == URI)
+    for text in (b"", b"\n\n"):
+        check(f"a file without a line ({text}) is given as a wrong URI", Start(uri=text, result=65).read == b"nothing in approval-token.uri\n")
     empty = Start(uri=b"")
     check("an empty file is erased", empty.is_erased and empty.status == 0)
     sys.exit(exit_code())

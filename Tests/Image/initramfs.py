@@ -43,17 +43,19 @@ def is_intact(path):
 class Start:
     """The script's exit code, the partitions that it wanted to mount, and what it noted for the log on the SD card."""
 
-    def __init__(self, state, mount=0):
+    def __init__(self, state, mount=0, options="quiet"):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             for name in ("commands", "run", "root/state", "root/etc"):
                 (root / name).mkdir(parents=True)
             (root / "functions").write_text(FUNCTIONS)
+            (root / "cmdline").write_text(f"root=PARTUUID=61746b6e-02 {options} ro\n")
             text = SCRIPT.read_text()
-            for place in ("/scripts/functions", "/run/", "/layers"):
+            for place in ("/scripts/functions", "/proc/cmdline", "/run/", "/layers"):
                 if place not in text:
                     raise RuntimeError(f"the script does not have {place}")
-                text = text.replace(place, f"{root}/{place.removeprefix('/scripts/').strip('/')}" + "/" * place.endswith("/"))
+                name = place.removeprefix("/scripts/").removeprefix("/proc/").strip("/")
+                text = text.replace(place, f"{root}/{name}" + "/" * place.endswith("/"))
             (root / "script").write_text(text)
             for command, end in (("modprobe", ""), ("chroot", ""), ("sync", ""),
                                  ("mount", f'echo "$@" >>{root}/calls\ncase "$2" in ext4) exit {mount} ;; esac')):
@@ -65,6 +67,7 @@ class Start:
             notes, calls = root / "run/approval-token-start.log", root / "calls"
             self.notes = notes.read_text() if notes.exists() else ""
             self.mounts = calls.read_text()
+            self.has_trial_file = (root / "run/approval-token-trial").exists()
             self.has_machine_id = (root / "root/state/machine-id").exists()
 
 
@@ -77,6 +80,9 @@ def main():
         check("the partition of the state is mounted, and its directories", start.status == 0 and start.has_machine_id and
               all(f"/{name}\n" in start.mounts for name in ("state", "etc/approval-token", "var/lib/systemd")))
         check("nothing is noted", start.notes == "")
+        check("only a system on trial after an update has its file", not start.has_trial_file and
+              Start(state, options="approval_token.trial=1 quiet").has_trial_file and
+              not Start(state, options="approval_token.trial=10 quiet").has_trial_file)
         # A directory that is lost: what was in it has no name any more.
         subprocess.run(["debugfs", "-w", "-R", "clri etc", state], check=True, capture_output=True, env={"PATH": SBIN})
         preened = pathlib.Path(directory) / "preened"

@@ -31,6 +31,8 @@ class Start:
             (root / "etc/approval-token/config.toml").write_text(board + "\n")
             (root / "usr/share/approval-token/image-version").write_text("1.2\n")
             (root / "run/approval-token-start.log").write_text(notes)
+            if is_on_trial:
+                (root / "run/approval-token-trial").touch()
             mounted = f'case " {" ".join(root.as_posix() + place for place in STATE if place != unmounted)} " in\n' \
                 '*" $2 "*) exit 0 ;;\nesac\nexit 32\n'
             for command, end in (("mount", f"exit {card}\n"), ("systemctl", ""), ("rauc", f"exit {mark}\n"),
@@ -43,6 +45,7 @@ class Start:
             log, calls = root / "boot/firmware/approval-token.log", root / "calls"
             text = calls.read_text() if calls.exists() else ""
             self.calls = "".join(line for line in text.splitlines(True) if not line.startswith("mountpoint"))
+            self.has_trial_file = (root / "run/approval-token-trial").exists()
             self.has_notes = (root / "run/approval-token-start.log").exists()
             self.log = log.read_text() if log.exists() else ""
 
@@ -64,14 +67,19 @@ def check_trial():
     passed = Start(0, "good  vault\\n", is_on_trial=True)
     check("after an update, a system that passes is marked good, and its time limit ends", passed.status == 0 and
           "rauc status mark-good" in passed.calls and "systemctl stop approval-token-trial.timer" in passed.calls)
+    check("the file that keeps the vault's format is removed then", not passed.has_trial_file)
     check("the log has its version", passed.log.rstrip().endswith("  update: version 1.2 is in use"))
     failed = Start(69, "no service\\n", is_on_trial=True)
     check("one that fails is marked bad, and the board restarts", failed.status == 1 and "mark-good" not in failed.calls and
           failed.calls.index("rauc status mark-bad") < failed.calls.index("systemctl --no-block reboot"))
     check("the log has the reason", "  self-test failed: no service" in failed.log and
           failed.log.rstrip().endswith("  update: version 1.2 is not used: its self-test failed"))
+    check("one that fails keeps the file", failed.has_trial_file)
     broken = Start(0, "good  vault\\n", is_on_trial=True, mark=1)
     check("if it cannot be marked good, the time limit stays", broken.status != 0 and "systemctl stop" not in broken.calls)
+    check("and the file", broken.has_trial_file)
+    source = pathlib.Path(__file__).parents[2] / "Sources/Programs/OneShotCommands/StateOption+Vault.swift"
+    check("the programs look for this file", '"/run/approval-token-trial"' in source.read_text())
     broken = Start(1, "BAD   vault\\n", is_on_trial=True, mark=1)
     check("if it cannot be marked bad, the board restarts", "systemctl --no-block reboot" in broken.calls)
     check("a token without a board is kept", "mark-good" in Start(69, "", is_on_trial=True, board="").calls)

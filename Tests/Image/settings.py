@@ -20,21 +20,21 @@ WIFI = 'wifi_name = "home of alice"\nwifi_password = "correct horse"\nwifi_count
 class Board:
     """The root directory of a board after one start with `text` on the SD card."""
 
-    def __init__(self, text, is_provisioned=False, is_resetting=False):
+    def __init__(self, text, is_provisioned=False, is_resetting=False, board='board = "old"'):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             for name in ("boot/firmware", "etc/approval-token", "var/lib/approval-token", "state", "run", "commands",
                          "usr/share/approval-token/boards/raspberry-pi-4", "sys/class/net/wlan0/wireless", "proc/sys/kernel"):
                 (root / name).mkdir(parents=True)
             (root / "usr/share/approval-token/boards/raspberry-pi-4/board.toml").touch()
-            (root / "etc/approval-token/config.toml").write_text('# board = "x"\nboard = "old"\nstate = "/s"\n')
+            (root / "etc/approval-token/config.toml").write_text(f'# board = "x"\n{board}\nstate = "/s"\n')
             if is_provisioned:
                 (root / "var/lib/approval-token/vault.sqlite3").touch()
             if is_resetting:
                 (root / "boot/firmware/approval-token.reset").touch()
             file = root / "boot/firmware/approval-token.toml"
             file.write_bytes(text if isinstance(text, bytes) else text.encode())
-            for command in ("mount", "systemctl"):
+            for command in ("mount", "systemctl", "systemd-run"):
                 (root / "commands" / command).write_text(f'#!/bin/sh\necho {command} "$@" >>{root}/commands.log\n')
                 (root / "commands" / command).chmod(0o755)
             environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
@@ -48,12 +48,13 @@ class Board:
             self.wifi, self.commands = read("etc/approval-token/wifi.conf"), read("commands.log")
             wifi = root / "etc/approval-token/wifi.conf"
             self.mode = wifi.stat().st_mode & 0o777 if wifi.exists() else None
+            self.blinks = self.commands.strip()[-1] if "/blink " in self.commands else None
             self.is_clean = {file.name for file in (root / "run").iterdir()} <= {"approval-token-card.lock"}
 
 
-def is_rejected(text, because, is_provisioned=False):
+def is_rejected(text, because, blinks, is_provisioned=False):
     board = Board(text, is_provisioned)
-    return (board.status == 0 and because in board.log and "not taken" in board.log and not board.is_erased
+    return (board.blinks == blinks and board.status == 0 and because in board.log and "not taken" in board.log and not board.is_erased
             and board.wifi == "" and board.host == "" and 'board = "old"' in board.configuration and board.is_clean)
 
 
@@ -68,6 +69,10 @@ def check_new_board():
           f"ssid={b'home of alice'.hex()}\n" in board.wifi and board.mode == 0o600)
     check("its service is started", "systemctl --no-block restart wpa_supplicant@wlan0.service" in board.commands)
     check("the log has no password", "horse" not in board.log)
+    check("nothing blinks", board.blinks is None)
+    board = Board(WIFI, board="")
+    check("without a board, the log and the blinks say it", board.is_erased and board.blinks == "2" and
+          board.log.endswith("approval-token.toml was taken; the token does not start, because it has no board\n"))
 
 
 def check_texts():
@@ -91,6 +96,7 @@ def check_server():
 
 
 def check_refusals():
+    signs = {"line": "1", "there": "2", "wifi": "3", "server": "4"}
     for text, because in [
         ('borad = "raspberry-pi-4"\n', "line 1 is not"),
         ('host = "a"\nboard = "../../etc"\n', "line 2 is not"),
@@ -111,7 +117,8 @@ def check_refusals():
         ('host = "a"\0\n', "line 1 is not"),
         ('board = "raspberry-pi-4"'.encode("utf-16"), "line 1 is not"),
     ]:
-        check(f"nothing is taken from {text!r:.60}: {because}", is_rejected(text, because))
+        sign = next(blinks for start, blinks in signs.items() if because.startswith(start))
+        check(f"nothing is taken from {text!r:.60}: {because}, {sign} blinks", is_rejected(text, because, sign))
 
 
 def check_provisioned_board():
@@ -130,6 +137,28 @@ def check_reset():
     check("a board without a vault has nothing to reset first", 'board = "raspberry-pi-4"' in board.configuration)
 
 
+def check_blinks():
+    for name in ("ACT", "led0"):
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            led = root / "sys/class/leds" / name
+            for path in (led, root / "commands"):
+                path.mkdir(parents=True)
+            # What the LED shows, and for how long; the seventh time ends the program.
+            sleep = root / "commands/sleep"
+            sleep.write_text(f'#!/bin/sh\necho "$(cat {led}/brightness) $1" >>{root}/seen\n[ "$(wc -l <{root}/seen)" -lt 7 ]\n')
+            sleep.chmod(0o755)
+            environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
+            subprocess.run([PROGRAM.parent / "blink", "2"], env=environment)
+            seen = (root / "seen").read_text().splitlines()
+            check(f"the activity LED {name} blinks twice, and again after a pause", (led / "trigger").read_text() == "none\n" and
+                  seen == ["1 0.3", "0 0.3", "1 0.3", "0 0.3", "0 2", "1 0.3", "0 0.3"])
+            led.rename(root / "none")
+            check("a board without this LED does nothing",
+                  subprocess.run([PROGRAM.parent / "blink", "2"], env=environment).returncode == 0 and
+                  len((root / "seen").read_text().splitlines()) == 7)
+
+
 if __name__ == "__main__":
     print("settings from the SD card")
     check_new_board()
@@ -138,4 +167,5 @@ if __name__ == "__main__":
     check_refusals()
     check_provisioned_board()
     check_reset()
+    check_blinks()
     sys.exit(exit_code())

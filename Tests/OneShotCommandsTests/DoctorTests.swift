@@ -16,7 +16,7 @@ import Vault
     try #require(mkdtemp(&template) != nil)
     let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
     defer {
-      let names = ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "gpiomem0", "tpm0", ""]
+      let names = ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "gpiomem0", "cred", ""]
       for name in names { remove("\(folder)/\(name)") }
     }
     try await body(folder)
@@ -33,13 +33,24 @@ import Vault
     }
   }
 
-  @Test("A systemd credential is good only on a board with a TPM") func credentialWithoutTPM() async throws {
+  @Test(
+    "A systemd credential is good only if a TPM encrypts it",
+    arguments: [
+      ("k6iUCUh0RJCQyvL8k8q1Uw", Doctor.CheckResult.Verdict.good, "encrypted with a TPM"),
+      ("DHzAexF2RZGcSwvqCLwg/g", .good, "encrypted with a TPM"),
+      ("Whxqht+dQJax1aZeCGLxmg", .note, "encrypted without a TPM"), ("", .note, "encrypted without a TPM"),
+      (nil, .note, "cannot be read: No such file or directory"),
+    ] as [(String?, Doctor.CheckResult.Verdict, String)])
+  func credential(encrypted: String?, verdict: Doctor.CheckResult.Verdict, text: String) async throws {
     try await withFolder { folder in
+      if let encrypted {
+        let file = try #require(fopen("\(folder)/cred", "w"))
+        fputs(encrypted, file)
+        fclose(file)
+      }
       let source = DeviceSecret.Source.systemdCredential(path: "/run/credentials/device-secret")
-      let without = Doctor.check(source, chips: folder)
-      #expect(without.verdict == .note && without.text.contains("the board has no TPM"))
-      try #require(mkdir("\(folder)/tpm0", 0o700) == 0)
-      #expect(Doctor.check(source, chips: folder).verdict == .good)
+      let result = Doctor.check(source, encrypted: "\(folder)/cred")
+      #expect(result.verdict == verdict && result.text.contains(text))
     }
   }
 

@@ -65,6 +65,25 @@ import Testing
     #expect(try ActivationURI(parsing: uri.text) == uri)
   }
 
+  @Test("The URI of a fleet token survives the round trip, and is no activation URI") func fleetURI() throws {
+    let uri = FleetURI(server: "https://[::1]:8443", token: String(repeating: "0f", count: 32), pins: [Self.pin])
+    #expect(try FleetURI(parsing: uri.text) == uri)
+    #expect(throws: ActivationURI.ParseError.notAnActivationURI) { try ActivationURI(parsing: uri.text) }
+  }
+
+  @Test(
+    "A damaged URI of a fleet token is refused and the reason named",
+    arguments: [
+      ("approvaltoken-fleet://register?server=https%3A%2F%2Fh&token=00", ActivationURI.ParseError.badFleetToken),
+      ("approvaltoken-fleet://register?server=https%3A%2F%2Fh&code=\(code)", .unknown("code")),
+      ("approvaltoken-fleet://register?server=https%3A%2F%2Fh", .missing("token")),
+      ("approvaltoken-fleet://activate?server=https%3A%2F%2Fh", .notAFleetURI),
+      ("approvaltoken://activate?server=https%3A%2F%2Fh&code=\(code)", .notAFleetURI),
+    ])
+  func damagedFleetURI(text: String, refusal: ActivationURI.ParseError) {
+    #expect(throws: refusal) { try FleetURI(parsing: text) }
+  }
+
   @Test("The check digit catches every single wrong digit") func theCheckDigitCatchesEverySingleWrongDigit() throws {
     let code = ActivationCode.random().digits
     #expect(ActivationCode(code) != nil)

@@ -26,7 +26,7 @@ import Vault
     let fixture = try ServiceFixture(reportHold: reportHold, kinds: Backends.kinds + [FileBackend.self], http: http)
     let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
     let uri = "file-token:\(fixture.serverFile)#ann"
-    _ = try await fixture.answer(.enroll(EnrollmentOptions(uri: uri)), as: AccountResponse.self)
+    _ = try await fixture.answer(.enroll(EnrollmentOptions(uri: uri)), as: EnrollmentResponse.self)
     let account = try fixture.vault.account(AccountID("ann"))
     #expect(try await fixture.until { fixture.service.server(of: account) != nil })
     try await body(fixture)

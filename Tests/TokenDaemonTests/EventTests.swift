@@ -204,7 +204,7 @@ import Threads
     ]
     #expect(try await fixture.until { !lines.all.isEmpty && !panel.all.isEmpty })
     _ = try await fixture.answer(
-      .enroll(EnrollmentOptions(uri: "file-token:\(server.path)#ann")), as: AccountResponse.self)
+      .enroll(EnrollmentOptions(uri: "file-token:\(server.path)#ann")), as: EnrollmentResponse.self)
     let request = FileServer.Contents.Request(id: numberedUUID(1), message: "Pay 5 EUR?")
     try server.change { $0.pending["ann"]?.append(request) }
     _ = try #require(try await fixture.shownRequest())

@@ -14,7 +14,7 @@ import Vault
     try await fixture.enroll("codes")
     for user in ["ann", "ben"] {
       let options = EnrollmentOptions(uri: "file-token:\(fixture.serverFile)#\(user)")
-      _ = try await fixture.answer(.enroll(options), as: AccountResponse.self)
+      _ = try await fixture.answer(.enroll(options), as: EnrollmentResponse.self)
     }
   }
 

@@ -20,7 +20,7 @@ import Testing
     let fixture = try ServiceFixture()
     let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
     let enrollment = Task {
-      try await fixture.answer(options("https://auth.example.org"), as: AccountResponse.self)
+      try await fixture.answer(options("https://auth.example.org"), as: EnrollmentResponse.self)
     }
     for code in ["1234567890123", "123456789015"] {
       try await type(code, in: fixture)

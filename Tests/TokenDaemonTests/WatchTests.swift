@@ -34,7 +34,7 @@ import Testing
     ]
     #expect(try await fixture.until { !changes.all.isEmpty })
     _ = try await fixture.answer(
-      .enroll(EnrollmentOptions(uri: "file-token:\(server.path)#ann")), as: AccountResponse.self)
+      .enroll(EnrollmentOptions(uri: "file-token:\(server.path)#ann")), as: EnrollmentResponse.self)
     try server.change { $0.pending["ann"]?.append(Self.request) }
     let pending = try #require(try await fixture.shownRequest())
     #expect(pending.verified?.message == "Pay 5 EUR?" && pending.verified?.signature == "hmac")

@@ -23,6 +23,9 @@ func readURI(_ bytes: [UInt8]) {
 }
 
 private func readActivation(_ text: String) {
+  if let uri = try? FleetURI(parsing: text) {
+    require((try? FleetURI(parsing: uri.text)) == uri, "the URI of a fleet token survives being written")
+  }
   guard let uri = try? ActivationURI(parsing: text) else { return }
   require((try? ActivationURI(parsing: uri.text)) == uri, "an activation URI survives being written")
 }

@@ -70,14 +70,42 @@ package struct Enrollment: Sendable {
     origins: [String] = []
   ) async throws -> AccountRecord {
     try requireUnused(name)
-    let former = try registry.servers().first { $0.url == uri.server }.map { try DeviceCredentials($0).pins } ?? []
-    let trust = trust.keeping(pins: former).limited(to: [uri.server])
-    var (server, device) = try registration(at: uri.server, trust.pins)
+    let (server, configuration, client) = try await connect(
+      to: uri.server, with: uri.code.digits, trust, capabilities, requires: check)
+    var (account, credentials) = try self.account(for: uri, at: server, name: name)
+    let user = try await activate(&account, &credentials, with: uri.code, configuration, client)
+    try await exchangeKeys(of: &account, &credentials, client, user)
+    account.allowedOrigins = origins
+    return try await enrollForPush(account, over: configuration.transports.first ?? .sse, client, user)
+  }
+
+  /// Registers this device with a fleet token, before it has a user. Does nothing if it is registered.
+  /// - Returns: the stored server.
+  /// - Throws: `TokenServerError`, `StateStoreError`.
+  package func register(
+    _ uri: FleetURI, trust: ServerTrust, capabilities: ApprovalCapabilities
+  ) async throws -> TokenServerID {
+    try await connect(to: uri.server, with: uri.token, trust, capabilities) { configuration throws(TokenServerError) in
+      try configuration.checkProtocolVersions()
+    }.0.id
+  }
+
+  /// Registers this device unless it is registered, and stores the server with its pins.
+  /// - Parameters:
+  ///   - credential: an activation code or a fleet token.
+  ///   - check: throws if this token cannot be used with the server's requirements.
+  private func connect(
+    to url: String, with credential: String, _ trust: ServerTrust, _ capabilities: ApprovalCapabilities,
+    requires check: (DeviceConfiguration) throws(TokenServerError) -> Void
+  ) async throws -> (TokenServerRecord, DeviceConfiguration, DeviceClient) {
+    let former = try registry.servers().first { $0.url == url }.map { try DeviceCredentials($0).pins } ?? []
+    let trust = trust.keeping(pins: former).limited(to: [url])
+    var (server, device) = try registration(at: url, trust.pins)
     let http = makeHTTPTransport(trust)
     let isRegistered = device.clientID != nil
-    if !isRegistered { try await register(&device, at: &server, with: uri.code, capabilities, over: http) }
+    if !isRegistered { try await register(&device, at: &server, with: credential, capabilities, over: http) }
     let client = DeviceClient(
-      issuer: uri.server, clientID: device.clientID, key: device.deviceKey, http: http, in: environment,
+      issuer: url, clientID: device.clientID, key: device.deviceKey, http: http, in: environment,
       revocations: try revocations(by: server, device))
     // Read before any key is made or the code is used: a wrong server, or one with unsupported requirements, changes
     // nothing here. Only the server known from an earlier registration may report that this device was removed.
@@ -86,16 +114,11 @@ package struct Enrollment: Sendable {
       // The server removed this device earlier: start a new registration.
       let loss = EnrollmentRevocation(.deviceDeregistered, at: server.id, nil, of: Enrollments(server, []))
       _ = try loss?.apply(on: registry, in: environment)
-      return try await enroll(uri, name: name, trust: trust, capabilities: capabilities, origins: origins)
+      return try await connect(to: url, with: credential, trust, capabilities, requires: check)
     }
     try check(configuration)
     try store(server, without: trust.pins.isEmpty ? former : [])
-
-    var (account, credentials) = try self.account(for: uri, at: server, name: name)
-    let user = try await activate(&account, &credentials, with: uri.code, configuration, client)
-    try await exchangeKeys(of: &account, &credentials, client, user)
-    account.allowedOrigins = origins
-    return try await enrollForPush(account, over: configuration.transports.first ?? .sse, client, user)
+    return (server, configuration, client)
   }
 
   /// - Throws: `.alreadyEnrolled` if an active account has the name.
@@ -107,7 +130,7 @@ package struct Enrollment: Sendable {
 
   /// Registers this device, and stores the client ID that the server gives it.
   private func register(
-    _ device: inout DeviceCredentials, at server: inout TokenServerRecord, with code: ActivationCode,
+    _ device: inout DeviceCredentials, at server: inout TokenServerRecord, with credential: String,
     _ capabilities: ApprovalCapabilities, over http: any HTTPTransport
   ) async throws {
     progress("registering this device with \(server.id)")
@@ -116,7 +139,7 @@ package struct Enrollment: Sendable {
       clientName: deviceName, softwareID: ReferenceServerClient.software.id,
       softwareVersion: ReferenceServerClient.software.version, key: JWK(device.deviceKey.publicKey),
       capabilities: capabilities, boardSerial: boardSerial)
-    device.clientID = try await client.register(registration, code: code.digits).clientID
+    device.clientID = try await client.register(registration, code: credential).clientID
     server.secrets = try device.encoded()
     try registry.put(server)
   }

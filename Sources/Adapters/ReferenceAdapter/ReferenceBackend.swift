@@ -10,6 +10,7 @@ package struct ReferenceBackend: Reenrollment {
   package static let kind = ReferenceServerClient.kind
   package static let displayName = "the reference token server"
   package static let uriPrefixes = ["approvaltoken://activate?"]
+  package static let lastingSecretSchemes: Set<String> = [FleetURI.scheme]
   package static let enrollmentOptions: Set<EnrollmentOption> = [.origins]
   package static let namesAccountsAfterUsers = true
 
@@ -18,28 +19,39 @@ package struct ReferenceBackend: Reenrollment {
   package init(_ context: BackendContext) { self.context = context }
 
   package static func recognizes(_ uri: String) -> Bool {
-    uri.drop(while: \.isWhitespace).lowercased().hasPrefix("approvaltoken:")
+    uri.drop(while: \.isWhitespace).lowercased().hasPrefix("approvaltoken:") || isRegistration(uri)
   }
 
   package static func form(of uri: String) throws -> EnrollmentForm {
+    if isRegistration(uri) {
+      _ = try FleetURI(parsing: uri)
+      return EnrollmentForm([])
+    }
     _ = try ActivationURI(parsing: uri)
     return EnrollmentForm(enrollmentOptions)
   }
 
   package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
     let uri = try ActivationURI(parsing: request.uri)
+    return try await enrollment(for: request).enroll(
+      uri, name: request.name, trust: context.trust(for: request, pins: uri.pins), capabilities: capabilities,
+      origins: request.allowedOrigins)
+  }
+
+  private func enrollment(for request: EnrollmentRequest) -> Enrollment {
     let setup = request.pinChooser.map { chooser in
       Enrollment.PINSetup(
         binding: context.store.pinBinding, parameters: context.keyDerivation, choose: chooser.choose)
     }
-    let enrollment = Enrollment(
+    return Enrollment(
       registry: context.store, in: context.environment, pinPrompter: setup, deviceName: context.settings.deviceName,
       boardSerial: context.settings.boardSerial, progress: request.progress,
       makeHTTPTransport: context.makeHTTPTransport)
+  }
+
+  private var capabilities: ApprovalCapabilities {
     let board = context.board ?? BoardCapabilities(hasKeypad: false, hasColorLED: true)
-    return try await enrollment.enroll(
-      uri, name: request.name, trust: context.trust(for: request, pins: uri.pins),
-      capabilities: ApprovalCapabilities(board).with(context.drivers), origins: request.allowedOrigins)
+    return ApprovalCapabilities(board).with(context.drivers)
   }
 
   package func enrollAgain(
@@ -76,6 +88,18 @@ extension ReferenceBackend: TypedActivation {
 
   package static func enrollmentURI(server: String, code: String, pins: [String]) -> String? {
     ActivationCode(code).map { ActivationURI(server: server, code: $0, pins: pins).text }
+  }
+}
+
+extension ReferenceBackend: FleetRegistration {
+  package static func isRegistration(_ uri: String) -> Bool {
+    uri.drop(while: \.isWhitespace).lowercased().hasPrefix("\(FleetURI.scheme):")
+  }
+
+  package func register(_ request: EnrollmentRequest) async throws -> TokenServerID {
+    let uri = try FleetURI(parsing: request.uri)
+    return try await enrollment(for: request).register(
+      uri, trust: context.trust(for: request, pins: uri.pins), capabilities: capabilities)
   }
 }
 

@@ -87,8 +87,8 @@ extension Indication {
     case .enrollmentFailed(let cause):
       .init(
         "enrollment failed: 1 no network, 2 server not reached, 3 refused, 4 wrong URI, 5 see the log", .magenta,
-        "8 Hz for 0.5 s, then n blinks", .counted(cause, after: [Int64](repeating: 62, count: 7) + [600]),
-        playsToEnd: .yes)
+        "8 Hz for 0.5 s, then n blinks, repeating",
+        .counted(cause, after: [Int64](repeating: 62, count: 7) + [600]).repeated(pause: 2_000))
     case .seeLog:
       .init(
         "stopped, or a request could not be answered: see the log", .red, "5 short, repeating",

@@ -16,6 +16,10 @@ package struct LEDPattern: Sendable, Equatable {
   static func counted(_ count: Int, after lead: [Int64]) -> LEDPattern {
     LEDPattern(steps: lead + [Int64](repeating: 300, count: 2 * count), repeats: false)
   }
+  /// The pattern again and again, with `pause` ms dark after it.
+  func repeated(pause: Int64) -> LEDPattern {
+    LEDPattern(steps: steps.dropLast() + [(steps.last ?? 0) + pause], repeats: true)
+  }
   /// Spells digits: dark for 1 s, then `digit` blinks for each digit (one long blink for zero) with a dark step after
   /// each. All digits are played `times` times, with `pause` ms after the last one.
   static func spelled(_ digits: [Int], times: Int, pause: Int64) -> LEDPattern {

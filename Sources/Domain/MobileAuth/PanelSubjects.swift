@@ -14,6 +14,18 @@ package struct PanelSubjects: Sendable {
   package let startedAnswer = StartedAnswer()
   /// The answer that is on its way to its server.
   let sentAnswer = SentAnswer()
+  /// What the panel shows instead of "must be enrolled".
+  package let failedEnrollment = FailedEnrollment()
+}
+
+/// Why the last enrollment failed, while there is no account.
+package final class FailedEnrollment: Sendable {
+  private let cause = Mutex(Int?.none)
+
+  /// - Parameter cause: the number of `Indication.enrollmentFailed`; nil for none. Raise `Inbox.changes` after it.
+  package func set(cause: Int?) { self.cause.withLock { $0 = cause } }
+
+  var indication: Indication? { cause.withLock(\.self).map { .enrollmentFailed(cause: $0) } }
 }
 
 /// The server to which the answer on the panel is being sent.

@@ -9,6 +9,9 @@ package enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertibl
   case corrupt(Subject)
   /// A later version wrote it, in a format that this one does not know.
   case newerFormat(Int, known: Int)
+  /// An earlier version wrote it, and this one, on trial after an update, cannot use it without making it unreadable
+  /// for the version before.
+  case olderFormat(Int, known: Int)
   /// There is no such item.
   case notFound(Subject)
   /// The stored item does not allow the change.
@@ -85,6 +88,9 @@ package enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertibl
     case .newerFormat(let format, let known):
       "the vault has format \(format), and this version reads formats up to \(known): a later version wrote it. Install "
         + "that one or a later one; nothing was changed"
+    case .olderFormat(let format, let known):
+      "the vault has format \(format), and this version, on trial after an update, keeps formats from \(known) on: "
+        + "install the version before this one first; nothing was changed"
     case .notFound(let subject): "the vault has no \(subject)"
     case .conflict(let subject, let conflict): "the vault was not changed: \(subject) \(conflict)"
     }

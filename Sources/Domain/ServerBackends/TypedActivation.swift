@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+package import MobileAuth
 
 /// A backend whose users can type a one-time code on the keypad instead of giving a URI, if the server's address is
 /// known.
@@ -12,4 +13,15 @@ package protocol TypedActivation: ServerBackend {
   /// - Parameter code: the typed digits.
   /// - Returns: nil if the code has a typing error.
   static func enrollmentURI(server: String, code: String, pins: [String]) -> String?
+}
+
+/// A backend at whose servers a device can register before it has a user.
+package protocol FleetRegistration: ServerBackend {
+  /// Whether a recognized URI only registers this device.
+  static func isRegistration(_ uri: String) -> Bool
+
+  /// Registers this device, or finds that it is registered. No account is made.
+  /// - Returns: the stored server.
+  /// - Throws: as `enroll`.
+  func register(_ request: EnrollmentRequest) async throws -> TokenServerID
 }

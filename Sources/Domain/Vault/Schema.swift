@@ -6,6 +6,9 @@ import Secrets
 
 /// The schema. A new format is a new step at the end; released steps are never changed.
 ///
+/// As long as a release is on trial, the vault has the format of the release before (`VaultFormats`). Code that writes
+/// what a format has added asks for `formatVersion()` in the same transaction, and writes what that format has.
+///
 /// Names of servers, accounts and profiles are stored in plaintext; secrets are encrypted (columns `box`).
 enum Schema {
   static func steps(_ keys: VaultKeys, _ upgrade: AccountUpgrade? = nil) -> [(borrowing Connection) throws -> Void] {
@@ -17,14 +20,8 @@ enum Schema {
     ]
   }
 
-  /// The newest format. A release reads this one and the one of the release before it; docs/packaging.md has the rule.
+  /// The newest format.
   static let newestFormat = 8
-
-  /// - Throws: `.newerFormat`. The file is not changed.
-  static func refuseNewerFormat(_ connection: borrowing Connection) throws {
-    let format = try connection.formatVersion()
-    guard format <= newestFormat else { throw StateStoreError.newerFormat(format, known: newestFormat) }
-  }
 
   private static func makeFormat1(_ connection: borrowing Connection, _ keys: VaultKeys) throws {
     try connection.execute(

@@ -67,12 +67,15 @@ package final class Vault: Sendable {
   ///   - upgrade: decodes accounts of former formats; nil refuses a vault that has such accounts.
   ///   - reservesLog: gives the log a fixed size: for a process that stays and writes again and again.
   ///   - readOnly: nothing is created, migrated or written; every call that would write throws `.io`.
+  ///   - onTrial: the vault stays readable for the release before.
+  ///   - formats: those that the program knows.
   /// - Throws: `.corrupt` if the device secret is not the one that the vault was created with; `.newerFormat` if a
-  ///   later version wrote it.
+  ///   later version wrote it; `.olderFormat` if it could not stay readable on trial.
   package static func open(
     directory: String, deviceSecret: DeviceSecret, auditCapacity: Int64 = 10_000,
     hourlyLimit: Int64 = Int64(Inbox.hourlyLines),
-    upgrade: AccountUpgrade? = nil, reservesLog: Bool = false, readOnly: Bool = false
+    upgrade: AccountUpgrade? = nil, reservesLog: Bool = false, readOnly: Bool = false, onTrial: Bool = false,
+    formats: VaultFormats = .current
   ) throws(StateStoreError) -> Vault {
     precondition(auditCapacity >= 10, "an audit chain of \(auditCapacity) lines")
     let keys = VaultKeys(of: deviceSecret)
@@ -81,8 +84,7 @@ package final class Vault: Sendable {
       try StateDirectory.check(directory)
       let connection = try mappingStateStoreErrors {
         let connection = try Connection(path: path, readOnly: true)
-        try Schema.refuseNewerFormat(connection)
-        try connection.requireFormat(Schema.newestFormat)
+        try formats.requireReadable(connection)
         try Schema.checkCanary(connection, keys)
         return connection
       }
@@ -91,8 +93,7 @@ package final class Vault: Sendable {
     try StateDirectory.prepare(directory)
     let connection = try mappingStateStoreErrors {
       let connection = try connect(to: path)
-      try Schema.refuseNewerFormat(connection)
-      try connection.migrate(Schema.steps(keys, upgrade))
+      try formats.prepare(connection, keys, upgrade, onTrial: onTrial)
       try Schema.checkCanary(connection, keys)
       return connection
     }

@@ -46,6 +46,21 @@ package struct AccountResponse: Codable, Sendable {
   }
 }
 
+/// What `enroll` has made: an account, or with a fleet token only a registration of this device.
+package struct EnrollmentResponse: Codable, Sendable {
+  package var account: String?
+  package var server: String
+  package var profile: String?
+
+  package init(_ account: AccountResponse) {
+    self.account = account.account
+    server = account.server
+    profile = account.profile
+  }
+
+  package init(registeredAt server: String) { self.server = server }
+}
+
 package struct SessionResponse: Codable, Sendable {
   /// Nil when no user is logged in.
   package var account: String?

@@ -20,15 +20,15 @@ extension Connection {
     }
   }
 
-  /// - Throws: `SQLiteError` unless the file has the newest format.
-  package func requireFormat(_ newest: Int) throws {
+  /// - Throws: `SQLiteError` if the file has an older format.
+  package func requireFormat(from oldest: Int) throws {
     let version = try formatVersion()
-    guard version == newest else {
+    guard version >= oldest else {
       throw SQLiteError(
         call: "open", code: SQLITE_SCHEMA,
         message:
-          "the file has format \(version), this program reads format \(newest); `approval-token serve` migrates "
-          + "older formats")
+          "the file has format \(version), this program reads formats from \(oldest) on; `approval-token serve` "
+          + "migrates older ones")
     }
   }
 

@@ -62,23 +62,6 @@ extension Doctor: OneShotCommand {
     }
   }
 
-  /// - Parameter chips: the directory in which the kernel lists the board's TPMs.
-  static func check(_ source: DeviceSecret.Source, chips: String = "/sys/class/tpm") -> CheckResult {
-    switch source {
-    // With a TPM, systemd-creds also uses the TPM's key, unless it is called with `--with-key=host`.
-    case .systemdCredential(let path) where access("\(chips)/tpm0", F_OK) == 0:
-      CheckResult(verdict: .good, subject: "device secret", text: "systemd credential \(path), on a board with a TPM")
-    case .systemdCredential(let path):
-      CheckResult(
-        verdict: .note, subject: "device secret",
-        text: "systemd credential \(path); the board has no TPM, so that a copy of the storage includes its key")
-    case .file(let path):
-      CheckResult(
-        verdict: .note, subject: "device secret",
-        text: "file \(path): a copy of the storage includes it. A systemd credential sealed to a TPM is stronger")
-    }
-  }
-
   private static func checkAudit(_ vault: Vault) throws -> CheckResult {
     switch try vault.verifyAudit() {
     case .intact(let lines, _): CheckResult(verdict: .good, subject: "audit chain", text: "intact, \(lines) lines")

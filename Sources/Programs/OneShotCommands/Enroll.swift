@@ -15,12 +15,12 @@ extension Enroll: OneShotCommand {
       let text = try readURI()
       // Rejects invalid input before the service is contacted.
       if server == nil { try Backends.check(options(text)) }
-      let account = if let done = try throughService(text) { done } else { try await enroll(text) }
-      show(account)
+      let made = if let done = try throughService(text) { done } else { try await enroll(text) }
+      show(made)
     }
   }
 
-  private func enroll(_ text: String) async throws -> AccountResponse {
+  private func enroll(_ text: String) async throws -> EnrollmentResponse {
     guard server == nil else {
       throw CommandError(
         .unavailable, "the activation code is typed on the token: start `approval-token serve` first")
@@ -37,9 +37,11 @@ extension Enroll: OneShotCommand {
     let vault = try state.openVault(creating: true)
     var request = EnrollmentRequest(options(text))
     request.progress = showProgress
-    let account = try await Backends(vault).enroll(request)
+    let backends = Backends(vault)
+    if let server = try await backends.register(request) { return EnrollmentResponse(registeredAt: server.text) }
+    let account = try await backends.enroll(request)
     requestReload(state)
-    return AccountResponse(account)
+    return EnrollmentResponse(AccountResponse(account))
   }
 }
 

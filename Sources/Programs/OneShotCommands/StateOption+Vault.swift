@@ -24,7 +24,10 @@ extension StateOption {
   ///   - creating: whether a missing directory is created, with a device secret.
   ///   - reservesLog: as for `Vault.open`.
   ///   - readOnly: whether all writes are rejected.
-  func openVault(creating: Bool, reservesLog: Bool = false, readOnly: Bool = false) throws -> Vault {
+  ///   - trialFile: exists as long as this system is on trial after an update of the image; in memory, made by root.
+  func openVault(
+    creating: Bool, reservesLog: Bool = false, readOnly: Bool = false, trialFile: String = "/run/approval-token-trial"
+  ) throws -> Vault {
     if !creating, try !hasVault {
       throw CommandError(
         .badData, "no token state in \(directory): run `approval-token enroll` first, or choose another --state")
@@ -35,7 +38,7 @@ extension StateOption {
     }
     return try Vault.open(
       directory: directory, deviceSecret: deviceSecret(), upgrade: Backends.upgraded, reservesLog: reservesLog,
-      readOnly: readOnly)
+      readOnly: readOnly, onTrial: access(trialFile, F_OK) == 0)
   }
 }
 

@@ -24,7 +24,7 @@ extension CommandError {
   init(_ fault: StateStoreError) {
     switch fault {
     case .io, .conflict(_, .changedMeanwhile): self.init(.unavailable, "\(fault)")
-    case .corrupt(.deviceSecret), .newerFormat: self.init(.refused, "\(fault)")
+    case .corrupt(.deviceSecret), .newerFormat, .olderFormat: self.init(.refused, "\(fault)")
     case .corrupt: self.init(.badData, "\(fault)")
     case .notFound, .conflict: self.init(.usage, "\(fault)")
     }

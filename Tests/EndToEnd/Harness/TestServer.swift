@@ -128,6 +128,7 @@ final class TestServer: Sendable {
 
     let deviceId: String
     let name: String
+    let boardSerial: String?
     let users: [User]
   }
 

@@ -35,7 +35,7 @@ final class AuthenticatorFixture: Sendable {
     recorded = lines
     // Only later events are followed.
     try await until("following") { names.contains("following") }
-    _ = try await service.answer(.enroll(EnrollmentOptions(uri: url)), as: AccountResponse.self)
+    _ = try await service.answer(.enroll(EnrollmentOptions(uri: url)), as: EnrollmentResponse.self)
     try await until("connected") { names.contains("connected") }
   }
 

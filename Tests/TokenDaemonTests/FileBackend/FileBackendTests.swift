@@ -22,7 +22,7 @@ import Vault
 
     var options = EnrollmentOptions(uri: "file-token:\(server.path)#ann")
     options.name = "mail"
-    #expect(try await fixture.answer(.enroll(options), as: AccountResponse.self).account == "mail")
+    #expect(try await fixture.answer(.enroll(options), as: EnrollmentResponse.self).account == "mail")
     #expect(try server.read().pending == ["ann": []])
 
     try server.change { $0.pending["ann"]?.append(Self.request) }
@@ -56,7 +56,7 @@ import Vault
     let fixture = try ServiceFixture(kinds: Self.kinds)
     let server = FileServer(path: fixture.serverFile)
     let options = EnrollmentOptions(uri: "file-token:\(server.path)#ann")
-    _ = try await fixture.answer(.enroll(options), as: AccountResponse.self)
+    _ = try await fixture.answer(.enroll(options), as: EnrollmentResponse.self)
     let account = try fixture.vault.account(AccountID("ann"))
     try Backends(fixture.vault, fixture.context, kinds: Self.kinds).operations.requireUnlocked(account)
     #expect(throws: StateStoreError.corrupt(.kind("file", TokenServerID("file")))) {

@@ -13,7 +13,8 @@ package struct Enroll: DaemonCommand {
       QR code, otpauth://pipush/…, pia://pipush/… or edumfa-push://edumfa/…; or, for a push mechanism of PingAM, \
       pushauth://push/… or mfauth://…; or, for one-time passwords only, otpauth://totp/… or otpauth://hotp/…. Give it \
       in a file, or "-" to read it from standard input; approvaltoken:, pia: and edumfa-push: also as the argument, \
-      which leaves the one-time code in the shell's history. Or give the address of the reference token server with \
+      which leaves the one-time code in the shell's history. approvaltoken-fleet://register?… only registers this device \
+      at the reference token server, before it has a user. Or give the address of the reference token server with \
       --server, and type the activation code on the token's keypad. After a power loss or an outage, run the same \
       command again: it resumes.
       """, aliases: ["enrol"])
@@ -109,23 +110,26 @@ package struct Enroll: DaemonCommand {
       guard uri == nil || uri == "-", mailbox == nil, service.isServiceRunning else { try DaemonProgram.start() }
       forbidMemoryDumps()
       overwriteFreedMemory()
-      guard let account = try throughService(try readURI()) else {
+      guard let made = try throughService(try readURI()) else {
         throw CommandError(.unavailable, "the service has ended meanwhile; retry")
       }
-      show(account)
+      show(made)
     }
   }
 
-  package func show(_ account: AccountResponse) {
-    json.print(account) { "enrolled \($0.account) at \($0.server)" }
+  package func show(_ made: EnrollmentResponse) {
+    json.print(made) { made in
+      made.account.map { "enrolled \($0) at \(made.server)" }
+        ?? "registered this device at \(made.server); no user is enrolled yet"
+    }
   }
 
   /// Enrolls through the running service, which has the panel for a PIN, and the configuration.
   /// - Returns: nil if no service is running.
-  package func throughService(_ uri: String) throws -> AccountResponse? {
+  package func throughService(_ uri: String) throws -> EnrollmentResponse? {
     do {
       return try ControlClient(path: state.controlSocket).call(
-        .enroll(options(uri)), AccountResponse.self, progress: showProgress)
+        .enroll(options(uri)), EnrollmentResponse.self, progress: showProgress)
     } catch let failure as CommandError where failure.isServiceMissing { return nil }
   }
 

@@ -4,19 +4,11 @@ import MobileAuth
 import Vault
 
 extension AccountService {
-  /// Shows on the LED why an enrollment failed, if there is no account: a board may have no other display.
-  /// Does not wait for the panel, which another task may have, or which may not run.
+  /// Shows on the LED why an enrollment failed, if there is no account, until the next one: a board may have no other
+  /// display.
   func showFailure(_ error: any Error) {
-    guard let accounts = try? vault.accounts(), !accounts.contains(where: { $0.stage == .active }),
-      let cause = cause(of: error)
-    else { return }
-    let showing = Task { [service] in
-      try? await service.panelTasks.perform { panel in await panel.show(.enrollmentFailed(cause: cause)) }
-    }
-    Task { [environment = backends.environment] in
-      try? await environment.sleep(for: .seconds(60))
-      showing.cancel()
-    }
+    guard let accounts = try? vault.accounts(), !accounts.contains(where: { $0.stage == .active }) else { return }
+    service.note(enrollmentFailure: cause(of: error))
   }
 
   /// The number of `Indication.enrollmentFailed`; nil if the user ended the enrollment.

@@ -24,11 +24,15 @@ struct AccountService: Sendable {
 
   typealias Progress = AccountPINs.Progress
 
-  func enroll(_ options: EnrollmentOptions, _ progress: @escaping Progress) async throws -> AccountResponse {
+  func enroll(_ options: EnrollmentOptions, _ progress: @escaping Progress) async throws -> EnrollmentResponse {
     if let name = options.name, !isAccountName(name) {
       throw AccountError.invalidName
     }
-    do { return try await performed(options, progress) } catch {
+    do {
+      let response = try await performed(options, progress)
+      service.note(enrollmentFailure: nil)
+      return response
+    } catch {
       showFailure(error)
       throw error
     }
@@ -36,7 +40,7 @@ struct AccountService: Sendable {
 
   private func performed(
     _ options: EnrollmentOptions, _ progress: @escaping Progress
-  ) async throws -> AccountResponse {
+  ) async throws -> EnrollmentResponse {
     var options = options
     if let server = options.server {
       options.uri = try await typedActivation(at: server, pins: options.pins, progress)
@@ -51,9 +55,10 @@ struct AccountService: Sendable {
       progress($0)
     }
     defer { service.followMailboxes() }
+    if let server = try await backends.register(request) { return EnrollmentResponse(registeredAt: server.text) }
     let account = try await backends.enroll(request)
     service.reload()
-    return AccountResponse(account)
+    return EnrollmentResponse(AccountResponse(account))
   }
 
   /// Logs in. An existing session is logged out first, also one of the same account.

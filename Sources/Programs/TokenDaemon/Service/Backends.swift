@@ -68,6 +68,13 @@ package struct Backends: Sendable {
   /// Rejects options that the URI's kind of server does not accept.
   func check(_ options: EnrollmentOptions) throws { try Self.check(options, among: operations.kinds) }
 
+  /// Registers this device at the server of a URI with a fleet token.
+  /// - Returns: nil for a URI that enrolls an account.
+  package func register(_ request: EnrollmentRequest) async throws -> TokenServerID? {
+    let able = operations.backends.lazy.compactMap { $0 as? any FleetRegistration }
+    return try await able.first { type(of: $0).isRegistration(request.uri) }?.register(request)
+  }
+
   /// Enrolls an account at a server of the kind that recognizes the URI.
   package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
     guard let backend = operations.backends.first(where: { type(of: $0).recognizes(request.uri) }) else {

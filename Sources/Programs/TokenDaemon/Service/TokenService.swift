@@ -92,6 +92,12 @@ final class TokenService: Service, UserState {
 
   func set(_ session: UserSession?) { state.withLock { $0.session = session } }
 
+  /// Lets the LED show, while there is no account, why the last enrollment failed; nil if it does not say that.
+  func note(enrollmentFailure cause: Int?) {
+    inbox.panel.failedEnrollment.set(cause: cause)
+    inbox.changes.raise()
+  }
+
   /// The failure counts as last reported by the PIN verifiers.
   var failureCounts: [AccountID: FailureCounts] { state.withLock { $0.failureCounts } }
 
@@ -227,6 +233,7 @@ final class TokenService: Service, UserState {
       }
       return !state.lost.isEmpty
     }
+    if !active.isEmpty { inbox.panel.failedEnrollment.set(cause: nil) }
     let handler = Handler(
       servers: servers, inbox: inbox, panelTasks: panelTasks, drivers: backends.context.drivers, waits: waits,
       panel: panel, stateStore: vault,

@@ -32,6 +32,8 @@ struct ActivationMaker {
     return ["localhost", "127.", "[::1]"].contains { authority.hasPrefix($0) }
   }
 
+  func fleetURI(_ token: String) -> String { FleetURI(server: issuer, token: token, pins: [pin]).text }
+
   /// A new code: its digits, its URI, and the hash that the server stores.
   func make() -> (digits: String, uri: String, hash: [UInt8]) {
     let code = ActivationCode.random()

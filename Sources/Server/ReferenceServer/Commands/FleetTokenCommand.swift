@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import Cryptography
+import Glibc
 import TokenServerCore
 import TokenServerStore
 
@@ -16,6 +17,11 @@ struct FleetTokenCommand: AsyncParsableCommand {
     @OptionGroup var options: CommonOptions
     @Argument(help: "A name for the fleet token; `delete` needs it.")
     var name: String
+    @Option(
+      help: """
+        Also write this new file, approval-token.uri for the SD cards: with it boards register, before they have a user.
+        """, completion: .file())
+    var uri: String?
 
     private struct Added: Encodable {
       var name: String
@@ -25,11 +31,17 @@ struct FleetTokenCommand: AsyncParsableCommand {
     func run() async throws {
       let name = try validated(name, as: "a name")
       let session = try await options.open()
+      let maker = uri == nil ? nil : try await ActivationMaker(session)
       let token = Random.bytes(32).lowercaseHex
       let hash = session.hasher.hash(token, for: .fleetToken)
       let now = ServerClock.system.now()
+      // First, so that no token is stored whose file cannot be written.
+      if let uri, let maker { try ServerDirectory.write(Array("\(maker.fleetURI(token))\n".utf8), to: uri) }
       let isAdded = try await session.store.write { try $0.insertFleetToken(hash, name: name, now: now) }
-      guard isAdded else { throw CommandError("the fleet token \(name) already exists") }
+      guard isAdded else {
+        if let uri { unlink(uri) }
+        throw CommandError("the fleet token \(name) already exists")
+      }
       options.print(Added(name: name, token: token), "token: \(token)")
     }
   }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import ControlProtocol
+import FrontPanel
+import HTTP
+import MobileAuth
+import Testing
+
+@testable import TokenDaemon
+
+/// What the LED of a token without accounts says after an enrollment that failed.
+@Suite(.timeLimit(.minutes(5))) struct FailedEnrollmentTests {
+  private static let uri = "approvaltoken://activate?server=https%3A%2F%2Ft.example&code=1234567890128"
+
+  /// - Returns: false if the enrollment succeeds.
+  private func fails(_ uri: String, in fixture: ServiceFixture) async -> Bool {
+    do { try await fixture.handler.answer(.enroll(EnrollmentOptions(uri: uri))) { _ in } } catch { return true }
+    return false
+  }
+
+  @Test(
+    "The cause is shown until another enrollment has another outcome",
+    arguments: [
+      (HTTPTransportError.noNetwork("no route"), 1), (.unreachable("refused"), 2), (.untrusted("it has expired"), 3),
+    ])
+  func cause(error: HTTPTransportError, cause: Int) async throws {
+    let fixture = try ServiceFixture(http: RecordingHTTPTransport { _ throws(HTTPTransportError) in throw error })
+    let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
+    #expect(try await fixture.until(.mustEnroll))
+    #expect(await fails(Self.uri, in: fixture))
+    #expect(try await fixture.until(.enrollmentFailed(cause: cause)))
+    fixture.service.reload()
+    try await Task.sleep(for: .milliseconds(300))
+    #expect(await fixture.board.panel.showing == .enrollmentFailed(cause: cause))
+    #expect(await fails("https://example.org/", in: fixture))
+    #expect(try await fixture.until(.enrollmentFailed(cause: 4)))
+    try await fixture.enroll("mail")
+    fixture.service.reload()
+    #expect(try await fixture.until(.idle(pending: 0)))
+    // With an account, a failure is not shown, and a former one is forgotten.
+    #expect(await fails("https://example.org/", in: fixture))
+    try fixture.vault.wipe(account: AccountID("mail"), AuditEntry(.wiped, wallClockMilliseconds: 0))
+    fixture.service.reload()
+    #expect(try await fixture.until(.mustEnroll))
+    for task in running { task.cancel() }
+    for task in running { await task.value }
+  }
+}

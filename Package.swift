@@ -169,7 +169,9 @@ let tokenServerTargets: [Target] = [
     "PortalConformance",
     of: ["JSONSchema", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"],
     resources: [.copy("Fixtures/callback_sink.py")]),
-  tests("Scale", of: ["ApprovalTestKit", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"]),
+  tests(
+    "Scale",
+    of: ["ApprovalTestKit", "ProgramHarness", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"]),
   testSupport(
     "TestAMServer",
     over: [

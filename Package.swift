@@ -95,7 +95,7 @@ let tokenServerTargets: [Target] = [
   module(
     "TokenServerStore", in: .server,
     over: [
-      "TokenServerCore", "ReferenceProtocol", "Cryptography", "CPostgreSQL", "Threads",
+      "TokenServerCore", "ReferenceProtocol", "Cryptography", "CPostgreSQL", "SQLite", "Threads",
       .product(name: "GRDB", package: "GRDB.swift"),
     ]),
   module(

@@ -95,7 +95,7 @@ let tokenServerTargets: [Target] = [
   module(
     "TokenServerStore", in: .server,
     over: [
-      "TokenServerCore", "ReferenceProtocol", "Cryptography", "CPostgreSQL", "Threads",
+      "TokenServerCore", "ReferenceProtocol", "Cryptography", "CPostgreSQL", "SQLite", "Threads",
       .product(name: "GRDB", package: "GRDB.swift"),
     ]),
   module(
@@ -169,7 +169,9 @@ let tokenServerTargets: [Target] = [
     "PortalConformance",
     of: ["JSONSchema", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"],
     resources: [.copy("Fixtures/callback_sink.py")]),
-  tests("Scale", of: ["ApprovalTestKit", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"]),
+  tests(
+    "Scale",
+    of: ["ApprovalTestKit", "ProgramHarness", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"]),
   testSupport(
     "TestAMServer",
     over: [

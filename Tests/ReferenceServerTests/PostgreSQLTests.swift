@@ -245,6 +245,10 @@ import Testing
     #expect(own.map(\.event) == [SharedEvent(command.notices[0], isMailed: false), nil])
     #expect(others.map(\.event) == [event, SharedEvent(command.notices[0], isMailed: false), nil])
     #expect(try await second.read { try $0.events(after: others[1].number, notFrom: other) }.count == 1)
+    // The hint of the command's event is taken over once, that of the server's has been published.
+    #expect(try await second.write { try $0.takeHint(ofEvent: others[1].number) })
+    #expect(try await !first.store.write { try $0.takeHint(ofEvent: others[1].number) })
+    #expect(try await !second.write { try $0.takeHint(ofEvent: others[0].number) })
     let forOne = try await second.read { try $0.events(after: 0, notFrom: other, for: [ClientID("D"), ClientID("G")]) }
     #expect(forOne.map(\.event) == [event])
     let unwanted = try await second.read { try $0.events(after: 0, notFrom: other) { _, _ in false } }

@@ -81,7 +81,7 @@ import Testing
     }
     #expect(pairs.map(\.0) == [1, 2] && pairs.map(\.1) == [[1], [1]])
     // More different ones than are kept, and a change of the schema between two uses.
-    for number in 1...40 { #expect(try connection.rows("SELECT \(number)") { try $0.integer(0) } == [Int64(number)]) }
+    for number in 1...80 { #expect(try connection.rows("SELECT \(number)") { try $0.integer(0) } == [Int64(number)]) }
     try connection.execute("ALTER TABLE t ADD COLUMN y INTEGER")
     #expect(try connection.rows("SELECT * FROM t WHERE x = ?", Int64(7)) { try $0.integer(0) } == [7])
     #expect(try connection.rows(query, Int64(1)) { try $0.integer(0) } == [1])
@@ -91,6 +91,39 @@ import Testing
     #expect(try connection.rows(query, Int64(1)) { try $0.integer(0) } == [1])
     // A statement that is kept has no value any more.
     #expect(connection.expandedStatements.contains("SELECT x FROM t WHERE x <= NULL"))
+  }
+
+  @Test("A query passes values of all types, and the names of columns that were added meanwhile") func query() throws {
+    let connection = try fixture.connection()
+    try connection.execute("CREATE TABLE t (x); CREATE TABLE u (y)")
+    try connection.run("INSERT INTO t VALUES (NULL), (?), (?), (?), (?)", Int64(-1), 0.5, "é", [0, 255] as [UInt8])
+    try connection.run("INSERT INTO u VALUES (1)")
+    var values: [Value] = []
+    try connection.query("SELECT x FROM t WHERE x IS NOT ? ORDER BY rowid", ["é"]) { row, names in
+      #expect(names == ["x"])
+      values += row.values
+      return values.count < 3
+    }
+    #expect(values == [.null, .integer(-1), .real(0.5)])
+    values = []
+    for names in [["x", "y"], ["x", "z", "y"]] {
+      try connection.query("SELECT t.*, u.* FROM t, u WHERE typeof(x) = 'blob'", []) { row, found in
+        #expect(found == names)
+        values += row.values
+        return true
+      }
+      if names.count == 2 { try connection.execute("ALTER TABLE t ADD COLUMN z") }
+    }
+    let blob = Value.blob([0, 255])
+    #expect(values == [blob, .integer(1), blob, .null, .integer(1)])
+  }
+
+  @Test("Opens a file that others can read if it need not be private") func openFile() throws {
+    try fixture.connection().execute("CREATE TABLE t (x)")
+    chmod(fixture.database, 0o644)
+    #expect(throws: SQLiteError.self) { _ = try fixture.connection() }
+    let connection = try Connection(path: fixture.database, readOnly: true, isPrivate: false)
+    #expect(try connection.rows("SELECT COUNT(*) FROM t") { try $0.integer(0) } == [0])
   }
 
   @Test("Counts the rows a statement changed") func countsTheRowsAStatementChanged() throws {

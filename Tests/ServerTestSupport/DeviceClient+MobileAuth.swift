@@ -31,8 +31,8 @@ extension DeviceClient {
   }
 
   @discardableResult
-  package func enrollForPush() throws -> Curl.Reply {
-    try call("PUT", profilePath + "/push", body: PushEnrollmentRequest(transport: .sse), token: userToken)
+  package func enrollForPush(over transport: DeviceConfiguration.Transport = .sse) throws -> Curl.Reply {
+    try call("PUT", profilePath + "/push", body: PushEnrollmentRequest(transport: transport), token: userToken)
   }
 
   package func pending() throws -> [PendingEntry] {

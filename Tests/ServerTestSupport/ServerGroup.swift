@@ -63,11 +63,27 @@ package final class ServerGroup: Sendable {
   /// Kills a server, and starts it again.
   /// - Parameter index: from 0; not by two callers for the same server.
   package func restart(_ index: Int) throws {
+    killServer(index)
+    try startServer(index)
+  }
+
+  /// - Parameter index: as for `restart`.
+  package func killServer(_ index: Int) {
+    let program = members.withLock { $0[index].program }
+    program.send(SIGKILL)
+    program.waitForEnd()
+  }
+
+  /// - Parameter index: as for `restart`; of a killed server.
+  package func startServer(_ index: Int) throws {
     let member = members.withLock { $0[index] }
-    member.program.send(SIGKILL)
-    _ = member.program.waitForEnd()
     let program = try Self.serve(member.directory, port: member.port).0
     members.withLock { $0[index].program = program }
+  }
+
+  /// The log of each server since its start.
+  package var logs: [String] {
+    members.withLock { $0.map(\.directory) }.map { (try? String(contentsOfFile: $0 + "/log", encoding: .utf8)) ?? "" }
   }
 
   /// - Returns: the largest exit status.

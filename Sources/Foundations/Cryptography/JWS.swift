@@ -32,14 +32,14 @@ package enum JWS {
     /// - Parameter text: at most 16 KiB, three Base64url parts.
     package init(parsing text: String) throws(CryptographyError) {
       guard text.utf8.count <= 16_384 else { throw .malformed("JWS of \(text.utf8.count) bytes") }
-      let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-      guard parts.count == 3, let header = bytes(base64URL: String(parts[0])),
-        let payload = bytes(base64URL: String(parts[1])), let signature = bytes(base64URL: String(parts[2]))
+      let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+      guard parts.count == 3, let header = bytes(base64URL: parts[0]), let payload = bytes(base64URL: parts[1]),
+        let signature = bytes(base64URL: parts[2])
       else { throw .malformed("JWS: not three Base64url parts") }
       self.header = header
       unverifiedPayload = payload
       self.signature = signature
-      signedText = Array("\(parts[0]).\(parts[1])".utf8)
+      signedText = Array(text.utf8[..<parts[1].endIndex])
     }
 
     /// The payload before verification. Use it only to find the key that should have signed it.

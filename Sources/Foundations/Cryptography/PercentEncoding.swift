@@ -3,9 +3,13 @@ import DisplayText
 
 /// Decodes percent-encoding in URIs. A plus sign stays a plus sign, unlike in form data.
 /// - Returns: nil if the text is not percent-encoded UTF-8 (RFC 3986 §2.1), or has too many combining marks.
-package func percentDecoded(_ encoded: some Collection<UInt8>) -> String? {
+package func percentDecoded(_ encoded: some Collection<UInt8>) -> String? { percentDecoded(Array(encoded)[...]) }
+
+/// Not generic, because callers in other modules would run it unspecialized: calls for each byte.
+private func percentDecoded(_ encoded: ArraySlice<UInt8>) -> String? {
   var bytes: [UInt8] = []
-  var rest = encoded[...]
+  bytes.reserveCapacity(encoded.count)
+  var rest = encoded
   while let byte = rest.popFirst() {
     guard byte == UInt8(ascii: "%") else {
       bytes.append(byte)
@@ -18,5 +22,12 @@ package func percentDecoded(_ encoded: some Collection<UInt8>) -> String? {
 }
 
 extension UInt8 {
-  fileprivate var hexValue: UInt8? { Character(Unicode.Scalar(self)).hexDigitValue.map(UInt8.init) }
+  fileprivate var hexValue: UInt8? {
+    switch self {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
 }

@@ -8,13 +8,13 @@ extension String {
   ///   - limit: the maximum length in Unicode scalars.
   ///   - replacement: shown for each removed character.
   package func sanitized(atMost limit: Int, replacement: Unicode.Scalar? = nil) -> String {
-    shown(atMost: limit) { $0.properties.isDangerousToShow ? replacement : $0 }
+    shown(atMost: limit) { $0.isDangerousToShow ? replacement : $0 }
   }
 
   /// The text for display with its line feeds, shortened. Other control and format characters are removed.
   /// - Parameter limit: the maximum length in Unicode scalars.
   package func sanitizedText(atMost limit: Int) -> String {
-    shown(atMost: limit) { $0 != "\n" && $0.properties.isDangerousToShow ? nil : $0 }
+    shown(atMost: limit) { $0 != "\n" && $0.isDangerousToShow ? nil : $0 }
   }
 
   private func shown(atMost limit: Int, as replaced: (Unicode.Scalar) -> Unicode.Scalar?) -> String {
@@ -43,7 +43,7 @@ extension String {
   package var escapedForDisplay: String {
     guard !isSafeToShow else { return self }
     return String.UnicodeScalarView(unicodeScalars).reduce(into: "") { escaped, scalar in
-      guard scalar.properties.isDangerousToShow else { return escaped.unicodeScalars.append(scalar) }
+      guard scalar.isDangerousToShow else { return escaped.unicodeScalars.append(scalar) }
       for unit in String(scalar).utf16 {
         let digits = String(unit, radix: 16)
         escaped += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
@@ -59,14 +59,16 @@ extension String {
   }
 
   /// Whether `sanitized` removes no character.
-  package var isSafeToShow: Bool { !unicodeScalars.contains { $0.properties.isDangerousToShow } }
+  package var isSafeToShow: Bool { !unicodeScalars.contains { $0.isDangerousToShow } }
 
   package var hasControlCharacters: Bool { unicodeScalars.contains { $0.properties.generalCategory == .control } }
 }
 
-extension Unicode.Scalar.Properties {
+extension Unicode.Scalar {
   fileprivate var isDangerousToShow: Bool {
-    switch generalCategory {
+    // Most text is ASCII; the category is looked up in a table.
+    if (0x20...0x7E).contains(value) { return false }
+    return switch properties.generalCategory {
     case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned: true
     default: false
     }

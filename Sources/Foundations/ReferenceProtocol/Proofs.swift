@@ -152,7 +152,7 @@ package struct ClientAssertion: Sendable, Equatable {
 private func refusal(_ why: String) -> WireError { .malformed(what: "DPoP proof", why: why) }
 
 private func withoutQuery(_ url: String) -> String {
-  String(url.prefix { $0 != "?" && $0 != "#" })
+  String(Substring(url.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }))
 }
 
 /// The claim `ath` (RFC 9449 §4.2).

@@ -11,16 +11,19 @@ package struct Connection: ~Copyable {
 
   /// Opens the file, and creates it if it does not exist. If another process holds a lock, a call waits up to 5 s
   /// before it fails with `SQLITE_BUSY`.
-  /// - Throws: also if the path is not a regular file that only its owner can access.
-  /// - Parameter readOnly: whether to open without writing. A missing file is then not created.
-  package init(path: String, readOnly: Bool = false) throws(SQLiteError) {
+  /// - Throws: also if the path is not a regular file.
+  /// - Parameters:
+  ///   - readOnly: whether to open without writing. A missing file is then not created.
+  ///   - isPrivate: whether the file must be one that only its owner can access.
+  package init(path: String, readOnly: Bool = false, isPrivate: Bool = true) throws(SQLiteError) {
     // SQLite would create the file with the mode of the umask. Use mknod instead of open: closing any descriptor of a
     // database file releases the POSIX locks of all connections of this process to it.
     guard readOnly || mknod(path, S_IFREG | 0o600, 0) == 0 || errno == EEXIST else {
       throw SQLiteError(call: "create \(path)", code: SQLITE_CANTOPEN, message: String(cString: strerror(errno)))
     }
     var status = stat()
-    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 == 0 else {
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, !isPrivate || status.st_mode & 0o077 == 0
+    else {
       throw SQLiteError(
         call: "open \(path)", code: SQLITE_PERM, message: "not a regular file that only its owner can read and write")
     }
@@ -62,6 +65,16 @@ package struct Connection: ~Copyable {
     try statement.bind(values)
     while try statement.step() {}
     return Int(sqlite3_changes64(handle))
+  }
+
+  /// Runs a query, and passes each row to `visit` until it returns false.
+  package func query(
+    _ sql: String, _ values: [any Bindable],
+    _ visit: (borrowing Row, _ columnNames: [String]) throws -> Bool
+  ) throws {
+    let statement = try prepare(sql)
+    try statement.bind(values)
+    while try statement.step(), try visit(statement.row, statement.columnNames) {}
   }
 
   /// Runs a query and reads all rows.

@@ -3,19 +3,21 @@ import CSQLite
 
 /// A prepared statement with its parameters bound. Created and stepped within one call of `Connection`.
 struct Statement: ~Copyable {
-  private let handle: OpaquePointer
+  private let statement: PreparedStatement
   private let database: OpaquePointer
   private let sql: String
   private let prepared: PreparedStatements
 
+  private var handle: OpaquePointer { statement.handle }
+
   init(_ sql: String, of prepared: PreparedStatements, on database: OpaquePointer) throws(SQLiteError) {
-    handle = try prepared.take(sql, on: database)
+    statement = try prepared.take(sql, on: database)
     self.database = database
     self.sql = sql
     self.prepared = prepared
   }
 
-  deinit { prepared.put(handle, for: sql) }
+  deinit { prepared.put(statement, for: sql) }
 
   func bind(_ values: [any Bindable]) throws(SQLiteError) {
     precondition(Int(sqlite3_bind_parameter_count(handle)) == values.count, "parameters of \(sql)")
@@ -36,6 +38,18 @@ struct Statement: ~Copyable {
   }
 
   var row: Row { Row(statement: handle) }
+
+  /// Of the present row.
+  var columnNames: [String] { statement.columnNames }
+}
+
+/// A value of any type.
+package enum Value: Sendable, Equatable {
+  case null
+  case integer(Int64)
+  case real(Double)
+  case text(String)
+  case blob([UInt8])
 }
 
 /// The present row of a statement. Valid only inside the closure that receives it.
@@ -73,6 +87,23 @@ package struct Row: ~Copyable {
   /// - Throws: as `text(_:)`.
   package func optionalBlob(_ column: Int32) throws(SQLiteError) -> [UInt8]? {
     sqlite3_column_type(statement, column) == SQLITE_NULL ? nil : try blob(column)
+  }
+
+  /// All values, whatever their types. Text that is not UTF-8 is repaired, and ends before U+0000.
+  package var values: [Value] {
+    (0..<sqlite3_column_count(statement)).map { column in
+      switch sqlite3_column_type(statement, column) {
+      case SQLITE_INTEGER: .integer(sqlite3_column_int64(statement, column))
+      case SQLITE_FLOAT: .real(sqlite3_column_double(statement, column))
+      case SQLITE_TEXT: sqlite3_column_text(statement, column).map { .text(String(cString: $0)) } ?? .null
+      case SQLITE_BLOB:
+        .blob(
+          [UInt8](
+            UnsafeRawBufferPointer(
+              start: sqlite3_column_blob(statement, column), count: Int(sqlite3_column_bytes(statement, column)))))
+      default: .null
+      }
+    }
   }
 
   private func expect(_ type: Int32, at column: Int32, _ name: String) throws(SQLiteError) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSQLite
 
-/// The types of a statement's parameters: `Int64`, `String`, `[UInt8]`, or nil.
+/// The types of a statement's parameters: `Int64`, `Double`, `String`, `[UInt8]`, or nil.
 package protocol Bindable {
   /// - Returns: SQLite's result code.
   func bind(to statement: OpaquePointer, at index: Int32) -> Int32
@@ -10,6 +10,12 @@ package protocol Bindable {
 extension Int64: Bindable {
   package func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
     sqlite3_bind_int64(statement, index, self)
+  }
+}
+
+extension Double: Bindable {
+  package func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
+    sqlite3_bind_double(statement, index, self)
   }
 }
 

@@ -33,10 +33,10 @@ struct Server {
     let hasher = try await hasher(of: store)
     let clock = ServerClock.system
     let membership = store.sharedBy.map { Membership(store: store, sharing: $0, clock: clock, log: log) }
-    let eventSharing = store.sharedBy.map { EventSharing(store: store, sharing: $0, clock: clock, log: log) }
+    let mailboxes = mailboxes(hasher, server: store.sharedBy?.server ?? "")
+    let eventSharing = EventSharing(store: store, mailboxes: mailboxes, clock: clock, log: log)
     let hub = membership.map { EventHub(with: $0, hasher, clock) } ?? EventHub()
     let callbacksDue = AsyncSignal()
-    let mailboxes = mailboxes(hasher, server: store.sharedBy?.server ?? "")
     try await logWarnings(about: store, clock)
     try await mailboxes?.restore(from: store)
     let deviceLog = DeviceLog(log)
@@ -80,9 +80,9 @@ struct Server {
     // The first to start is the last to end: health checks answer while the server drains.
     let operations = operationsService(store, hub, clock) { operationsListen.finish() }
     let heartbeats = membership.map { Membership.Heartbeats(membership: $0, hub: hub, mailboxes: mailboxes) }
-    // Others are told of this server, and of its last events, until it has answered the last request.
+    // Others, and the broker, are told of this server's last events until it has answered the last request.
     let all: [(any Service)?] = [
-      operations, heartbeats, eventSharing, worker, expiry, events, Heartbeat(hub: hub), report, httpService, mailboxes,
+      operations, heartbeats, mailboxes, eventSharing, worker, expiry, events, Heartbeat(hub: hub), report, httpService,
     ]
     var services = ServiceGroupConfiguration(services: all.compactMap(\.self), logger: log)
     services.maximumGracefulShutdownDuration = Self.gracefulTime

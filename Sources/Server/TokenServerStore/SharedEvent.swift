@@ -4,8 +4,8 @@ package import TokenServerCore
 /// An event for a device that may be connected to another server.
 package struct SharedEvent: Sendable, Equatable {
   package let notice: Effects.Notice
-  /// Whether it was published at the MQTT broker already.
-  package let isMailed: Bool
+  /// Whether a server has taken over the publication of its hint at the MQTT broker.
+  package var isMailed: Bool
 
   package init(_ notice: Effects.Notice, isMailed: Bool) {
     self.notice = notice

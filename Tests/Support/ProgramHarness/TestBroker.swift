@@ -85,8 +85,11 @@ package final class TestBroker: Sendable {
   }
 
   /// Subscribes with `mosquitto_sub`: one message a line.
-  package func follow(_ topic: String) async throws -> ChildProcess {
-    let follower = try ChildProcess("stdbuf", ["-oL", "mosquitto_sub"] + access + ["-t", topic, "-q", "1", "-d"])
+  /// - Parameter client: the client id, for which the broker keeps messages while there is no connection; nil for none.
+  package func follow(_ topic: String, as client: String? = nil) async throws -> ChildProcess {
+    let session = client.map { ["-i", $0, "-c"] } ?? []
+    let follower = try ChildProcess(
+      "stdbuf", ["-oL", "mosquitto_sub"] + access + session + ["-t", topic, "-q", "1", "-d"])
     try await follower.output.line(with: "Subscribed")
     return follower
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Logging
+import ReferenceProtocol
 import ServiceLifecycle
 import Synchronization
 import TokenServerCore
@@ -19,14 +20,19 @@ final class EventSharing: Service {
 
   private let store: Store
   private let sharing: Store.Sharing
+  /// Nil without a broker.
+  private let mailboxes: MailboxPublisher?
   private let clock: ServerClock
   private let log: Logger
   private let waiting = Mutex<[SharedEvent]>([])
   private let posted = AsyncSignal()
 
-  init(store: Store, sharing: Store.Sharing, clock: ServerClock, log: Logger) {
+  /// Nil if no other server can use the database.
+  init?(store: Store, mailboxes: MailboxPublisher?, clock: ServerClock, log: Logger) {
+    guard let sharing = store.sharedBy else { return nil }
     self.store = store
     self.sharing = sharing
+    self.mailboxes = mailboxes
     self.clock = clock
     self.log = log
   }
@@ -59,14 +65,37 @@ final class EventSharing: Service {
       return events
     }
     guard !events.isEmpty else { return false }
+    let unmailed = mailboxes == nil ? [] : Set(events.filter { !$0.isMailed }.map(\.notice.clientID))
+    let mailed: Set<ClientID>
     do {
-      try await store.write { [clock, sharing] in try $0.post(events, from: sharing.server, now: clock.now()) }
+      mailed = try await store.write { [clock, sharing] records in
+        // Another server may have received the device's request for hints at the broker.
+        let mailed = unmailed.isEmpty ? [] : try records.devices(withTransport: .mqtt, among: unmailed)
+        var events = events
+        for index in events.indices where mailed.contains(events[index].notice.clientID) {
+          events[index].isMailed = true
+        }
+        try records.post(events, from: sharing.server, now: clock.now())
+        return mailed
+      }
     } catch {
       waiting.withLock { $0.insert(contentsOf: events.prefix(Self.mostWaiting - $0.count), at: 0) }
       throw error
     }
+    for event in events where !event.isMailed && mailed.contains(event.notice.clientID) {
+      mailboxes?.set(event.notice.clientID, isWanted: true)
+      _ = mailboxes?.publish(event.notice.event.kind, to: event.notice.clientID)
+    }
     await store.notifyServers(of: Set(events.map(\.notice.clientID)))
     return true
+  }
+
+  /// Publishes the hint of an event at the broker, unless another server has taken it over.
+  private func mail(_ event: SharedEvent, _ number: Int64) async throws {
+    guard let mailboxes, !event.isMailed, mailboxes.isWanted(by: event.notice.clientID),
+      try await store.write({ try $0.takeHint(ofEvent: number) })
+    else { return }
+    _ = mailboxes.publish(event.notice.event.kind, to: event.notice.clientID)
   }
 }
 
@@ -133,7 +162,9 @@ extension EventSharing {
         }
       }
       for (number, event) in found where progress.seen.insert(number).inserted {
-        if let event { announcer.announce(event) }
+        guard let event else { continue }
+        announcer.announceHere(event.notice)
+        try await sharing.mail(event, number)
       }
       guard devices == nil else { return }
       progress.highest = max(progress.highest, found.last?.number ?? 0)

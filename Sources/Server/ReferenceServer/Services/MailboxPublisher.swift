@@ -22,7 +22,7 @@ final class MailboxPublisher: Mailboxes, Service {
 
   private struct Devices {
     var ids: Set<ClientID> = []
-    /// The number of changes by requests.
+    /// The number of changes by `set`.
     var changes = 0
   }
 
@@ -73,7 +73,7 @@ final class MailboxPublisher: Mailboxes, Service {
     let changes = devices.withLock { $0.changes }
     let known = try await store.read { try $0.devices(withTransport: .mqtt) }
     // With a change meanwhile, the next time.
-    devices.withLock { if $0.changes == changes { $0.ids = Set(known) } }
+    devices.withLock { if $0.changes == changes { $0.ids = known } }
   }
 
   /// - Returns: false if the device does not request hints at the broker, as far as this server knows.
@@ -83,5 +83,12 @@ final class MailboxPublisher: Mailboxes, Service {
     return true
   }
 
-  func run() async throws { await cancelWhenGracefulShutdown { [publisher] in try? await publisher.run() } }
+  func run() async throws {
+    let publishing = Task { [publisher] in try? await publisher.run() }
+    try? await gracefulShutdown()
+    // The hints of the last requests, if the broker answers.
+    for _ in 0..<50 where !publisher.isIdle { try? await Task.sleep(for: .milliseconds(10)) }
+    publishing.cancel()
+    await publishing.value
+  }
 }

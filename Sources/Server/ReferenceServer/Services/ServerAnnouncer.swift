@@ -50,13 +50,8 @@ struct ServerAnnouncer: Announcer {
     hub.knows(clientID) || mailboxPublisher?.isWanted(by: clientID) == true
   }
 
-  /// Announces an event of another server, or of a command.
-  func announce(_ event: SharedEvent) {
-    if !event.isMailed { _ = mailboxPublisher?.publish(event.notice.event.kind, to: event.notice.clientID) }
-    announceHere(event.notice)
-  }
-
-  private func announceHere(_ notice: Effects.Notice) {
+  /// Announces an event to a device that is connected to this server.
+  func announceHere(_ notice: Effects.Notice) {
     hub.publish(notice.event, to: notice.clientID)
     if notice.event.kind == .deviceRevoked { hub.remove(notice.clientID) }
   }

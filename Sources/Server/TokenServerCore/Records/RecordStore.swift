@@ -50,6 +50,8 @@ package protocol TransactionRecords {
   func hold(_ userID: UserID, until: Timestamp) throws
   /// Whether the device is connected to one of several servers that use these records; false if there is only one.
   func isConnected(_ device: ClientID, now: Timestamp) throws -> Bool
+  /// Whether the device requests hints at the MQTT broker.
+  func hasMailbox(_ device: ClientID) throws -> Bool
   /// - Returns: when the hold ends; nil if there is none.
   func holdEnd(of userID: UserID, now: Timestamp) throws -> Timestamp?
 }

@@ -86,14 +86,19 @@ package struct TransactionStarter: Sendable {
     }
     let transaction = transaction(for: order, profile, plan, now: now)
     try records.insert(transaction)
-    if order.type.deliveryRequired, !announcer.reaches(profile.clientID),
-      try !records.isConnected(profile.clientID, now: now)
-    {
+    if order.type.deliveryRequired, try !isReached(profile.clientID, records, now: now) {
       try records.end(transaction, .notDelivered, now: now).map { effects.add($0) }
     } else {
       effects.notify(profile.clientID, DeviceEvent(.request, transactionID: transaction.id, profileID: profile.id.text))
     }
     return .started(StartedTransaction(transaction: transaction, deviceName: deviceName), effects)
+  }
+
+  /// Whether the device is expected to receive hints immediately, from whichever server.
+  private func isReached(_ device: ClientID, _ records: any ServerRecords, now: Timestamp) throws -> Bool {
+    if announcer.reaches(device) { return true }
+    if configuration.mqtt != nil, try records.hasMailbox(device) { return true }
+    return try records.isConnected(device, now: now)
   }
 
   /// The first of the profiles that the request can be sent to.

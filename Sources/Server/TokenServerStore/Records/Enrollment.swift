@@ -37,10 +37,27 @@ extension Database {
   }
 
   /// The client ids with at least one profile that uses the transport.
-  package func devices(withTransport transport: DeviceConfiguration.Transport) throws -> [ClientID] {
-    try rows(
-      "SELECT DISTINCT client_id FROM profile WHERE push_transport = ? AND deleted_at_ms IS NULL", [transport.rawValue]
-    ).compactMap { try? $0.clientID("client_id") }
+  /// - Parameter devices: only these; nil for all.
+  package func devices(
+    withTransport transport: DeviceConfiguration.Transport, among devices: Set<ClientID>? = nil
+  ) throws -> Set<ClientID> {
+    let (condition, list) = condition(for: devices)
+    let found = try rows(
+      "SELECT DISTINCT client_id FROM profile WHERE push_transport = ? AND deleted_at_ms IS NULL\(condition)",
+      [transport.rawValue] + list)
+    return Set(found.compactMap { try? $0.clientID("client_id") })
+  }
+
+  package func hasMailbox(_ device: ClientID) throws -> Bool {
+    try !devices(withTransport: .mqtt, among: [device]).isEmpty
+  }
+
+  /// The end of a condition that `client_id` is one of the devices, and its parameter; empty for nil.
+  func condition(for devices: Set<ClientID>?) -> (String, [String]) {
+    guard let devices else { return ("", []) }
+    return (
+      " AND client_id IN (\(dialect.textsOfList))", [String(decoding: JSON.encode(devices.map(\.text)), as: UTF8.self)]
+    )
   }
 
   package func removePush(of profile: ProfileName, byDevice: Bool) throws {

@@ -105,6 +105,12 @@ extension Database {
     }
   }
 
+  /// Takes over the publication of an event's hint at the MQTT broker.
+  /// - Returns: false if another server has.
+  package func takeHint(ofEvent number: Int64) throws -> Bool {
+    try run("UPDATE outbox SET is_mailed = 1 WHERE rowid = ? AND is_mailed = 0", [number]) == 1
+  }
+
   /// Wakes the servers, so that they read the events at once.
   func notifyServers(_ payload: String) throws {
     _ = try row("SELECT pg_notify(?, ?)", [PostedEvents.channel, payload])
@@ -121,8 +127,7 @@ extension Database {
     after number: Int64, notFrom server: String, for devices: Set<ClientID>? = nil,
     where isWanted: (_ number: Int64, _ device: ClientID) -> Bool = { _, _ in true }
   ) throws -> [(number: Int64, event: SharedEvent?)] {
-    let condition = devices == nil ? "" : " AND client_id IN (\(dialect.textsOfList))"
-    let list = devices.map { [String(decoding: JSON.encode($0.map(\.text)), as: UTF8.self)] } ?? []
+    let (condition, list) = condition(for: devices)
     return try rows(
       "SELECT * FROM outbox WHERE rowid > ? AND origin <> ?\(condition) ORDER BY rowid LIMIT 5000",
       [number, server] + list

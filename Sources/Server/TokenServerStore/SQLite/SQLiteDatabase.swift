@@ -1,33 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-import Foundation
 import GRDB
+import SQLite
 
 /// One SQLite file: many readers, one writer. A committed change survives a power loss (`synchronous=FULL`); commands
 /// in other processes may write to the same file at the same time.
 struct SQLiteDatabase: SQLDatabase {
+  /// For changes and the schema.
   let pool: DatabasePool
   private let writes: WriteQueue
+  private let readers: SQLiteReaders
 
   init(path: String) throws {
     var configuration = Configuration()
     configuration.busyMode = .timeout(5)
-    // One for each thread that may read at once, in event loops and tasks: nobody waits for a connection.
-    configuration.maximumReaderCount = max(8, 2 * ProcessInfo.processInfo.processorCount)
     pool = try DatabasePool(path: path, configuration: configuration)
     // GRDB leaves a WAL database at NORMAL, which may lose the last commits at a power loss.
     try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
     try Schema.migrator.migrate(pool)
     writes = WriteQueue(pool)
-  }
-
-  func read<Value: Sendable>(_ body: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value {
-    try readInPlace(body)
+    readers = SQLiteReaders(path: path)
   }
 
   /// On the thread of the caller: two changes of threads take longer than a read. A reader waits for no
   /// writer, but for the disk if a page is not in memory.
-  private func readInPlace<Value>(_ body: (any SQLTransaction) throws -> Value) throws -> Value {
-    do { return try pool.read { try body(SQLiteTransaction($0)) } } catch { throw Self.translated(error) }
+  func read<Value: Sendable>(_ body: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value {
+    do { return try readers.read(body) } catch { throw Self.translated(error) }
   }
 
   func write<Value: Sendable>(
@@ -46,18 +43,28 @@ struct SQLiteDatabase: SQLDatabase {
 
   var waiting: Int { writes.dueCount }
 
-  func close() throws { try pool.close() }
+  func close() throws {
+    readers.close()
+    try pool.close()
+  }
 
   private static func translated(_ error: any Error) -> any Error {
-    guard let error = error as? DatabaseError, error.isOfTheDisk else { return error }
-    return StorageUnavailableError(reason: "\(error.resultCode)", description: "\(error)")
+    let code: ResultCode
+    switch error {
+    case let error as DatabaseError: code = error.resultCode
+    case let error as SQLiteError: code = ResultCode(rawValue: error.code & 0xFF)
+    default: return error
+    }
+    return code.isOfTheDisk ? StorageUnavailableError(reason: "\(code)", description: "\(error)") : error
   }
 }
 
-extension DatabaseError: SQLError {
+extension ResultCode {
   /// Whether the error is independent of the request: the disk is full, failing or read-only, or the file is locked.
   fileprivate var isOfTheDisk: Bool {
     [.SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_NOMEM]
-      .contains(resultCode)
+      .contains(self)
   }
 }
+
+extension DatabaseError: SQLError {}

@@ -26,7 +26,7 @@ struct SQLiteTransaction: SQLTransaction {
 }
 
 /// GRDB's own copy of a row compares the names of all columns in lowercase, for each access.
-private struct SQLiteRow: SQLRow {
+struct SQLiteRow: SQLRow {
   let names: [String]
   let values: [SQLValue]
 

@@ -68,13 +68,7 @@ final class WriteQueue: Sendable {
       enqueue(isUrgent: isUrgent) { database, isAlone in
         let result = Result {
           guard let database else { throw DatabaseError(resultCode: .SQLITE_BUSY) }
-          guard !isAlone else { return try change(database) }
-          var value: Value?
-          try database.inSavepoint {
-            value = try change(database)
-            return .commit
-          }
-          return value!
+          return isAlone ? try change(database) : try database.inPreparedSavepoint(change)
         }
         var hasFailed = false
         if case .failure = result { hasFailed = true }
@@ -131,6 +125,27 @@ final class WriteQueue: Sendable {
         return waiting.start()
       }
       if isMore { commitNext() }
+    }
+  }
+}
+
+extension GRDB.Database {
+  /// As `inSavepoint`, with statements that are prepared once: the connection uses them for most changes.
+  fileprivate func inPreparedSavepoint<Value>(_ change: (GRDB.Database) throws -> Value) throws -> Value {
+    func run(_ statement: String) throws { try cachedStatement(sql: statement).execute() }
+    try run("SAVEPOINT change")
+    do {
+      let value = try change(self)
+      // The database ends the transaction at some errors, which `change` may have caught.
+      guard isInsideTransaction else { throw DatabaseError(resultCode: .SQLITE_ABORT) }
+      try run("RELEASE change")
+      return value
+    } catch {
+      if isInsideTransaction {
+        try run("ROLLBACK TO change")
+        try run("RELEASE change")
+      }
+      throw error
     }
   }
 }

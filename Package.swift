@@ -188,8 +188,9 @@ let tokenServerTargets: [Target] = [
   tests(
     "EndToEnd",
     of: [
-      "ApprovalTestKit", "BuiltPrograms", "ControlProtocol", "HTTP", "JSONSchema", "JSONValues", "ProgramHarness",
-      "RelayProtocol", "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "reader-badge", "reader-key-probe",
+      "ApprovalTestKit", "BuiltPrograms", "ControlProtocol", "Cryptography", "HTTP", "JSONSchema", "JSONValues",
+      "MobileAuth", "OpenPGP", "ProgramHarness", "ReferenceAdapter", "ReferenceProtocol", "RelayProtocol", "Secrets",
+      "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "TokenDaemon", "reader-badge", "reader-key-probe",
     ], resources: [.copy("Fixtures")]),
 ]
 

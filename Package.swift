@@ -73,11 +73,14 @@ let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "sw
 let coreMetrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 
+/// Of the token server, and of the fuzzer.
+let nio = Package.Dependency.package(url: "https://github.com/apple/swift-nio", from: "2.0.0")
+
 /// None of these may be a dependency of a module that ships on the board.
 let tokenServerPackages: [Package.Dependency] = [
+  nio,
   .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
   .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-  .package(url: "https://github.com/apple/swift-nio", from: "2.0.0"),
   .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
   .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
   .package(url: "https://github.com/apple/swift-http-types", from: "1.0.0"),
@@ -160,6 +163,7 @@ let tokenServerTargets: [Target] = [
       .product(name: "Hummingbird", package: "hummingbird"),
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOEmbedded", package: "swift-nio"),
+      .product(name: "NIOHTTP1", package: "swift-nio"),
       .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
       .product(name: "NIOPosix", package: "swift-nio"),
       .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -186,8 +190,9 @@ let tokenServerTargets: [Target] = [
   tests(
     "EndToEnd",
     of: [
-      "ApprovalTestKit", "BuiltPrograms", "ControlProtocol", "HTTP", "JSONSchema", "JSONValues", "ProgramHarness",
-      "RelayProtocol", "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "reader-badge", "reader-key-probe",
+      "ApprovalTestKit", "BuiltPrograms", "ControlProtocol", "Cryptography", "HTTP", "JSONSchema", "JSONValues",
+      "MobileAuth", "OpenPGP", "ProgramHarness", "ReferenceAdapter", "ReferenceProtocol", "RelayProtocol", "Secrets",
+      "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "TokenDaemon", "reader-badge", "reader-key-probe",
     ], resources: [.copy("Fixtures")]),
 ]
 
@@ -207,13 +212,19 @@ let fuzzedC: [CSetting] =
   hasFuzzer
   ? [.unsafeFlags(["-fsanitize=fuzzer-no-link", "-fsanitize=undefined", "-fsanitize-trap=undefined"])] : []
 
+/// The parser of HTTP/1.1 that the token server uses.
+let fuzzedNIO: [Target.Dependency] = ["NIOCore", "NIOEmbedded", "NIOHTTP1"].map {
+  .product(name: $0, package: "swift-nio")
+}
+
 /// Built with -sanitize=fuzzer for every module, so that libFuzzer measures the coverage of the parsers.
 let fuzzerTargets: [Target] = [
-  // The token server's parsers that do not need its HTTP library, as symbolic links.
+  // The token server's parsers that do not need Hummingbird, as symbolic links.
   .target(
-    name: "ServerParsers", dependencies: fuzzed, path: "Fuzzing/Sources/ServerParsers", swiftSettings: strictness),
+    name: "ServerParsers", dependencies: fuzzed + fuzzedNIO, path: "Fuzzing/Sources/ServerParsers",
+    swiftSettings: strictness),
   .executableTarget(
-    name: "fuzz", dependencies: fuzzed + ["ServerParsers", logging], path: "Fuzzing/Sources/fuzz",
+    name: "fuzz", dependencies: fuzzed + fuzzedNIO + ["ServerParsers", logging], path: "Fuzzing/Sources/fuzz",
     swiftSettings: strictness),
 ]
 
@@ -526,7 +537,10 @@ let package = Package(
   cxxLanguageStandard: .cxx17
 )
 
-if hasFuzzer { package.targets += fuzzerTargets }
+if hasFuzzer {
+  package.targets += fuzzerTargets
+  if !hasTokenServer { package.dependencies.append(nio) }
+}
 if hasBenchmarks { package.targets += benchmarkTargets }
 
 // `HARDWARE_TESTS_ONLY=1` leaves out what does not depend on the versions of system libraries: see scripts/debian13.

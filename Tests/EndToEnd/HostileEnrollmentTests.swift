@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import HTTP
+import MobileAuth
 import ProgramHarness
 import RelayProtocol
 import Synchronization
@@ -95,21 +96,116 @@ extension EndToEnd {
         + trust.pins.map { "&pin_sha256=\(encoded($0))" }.joined()
     }
 
+    // MARK: Between token and server
+
+    @Test("Between token and server it can replace no key alone", arguments: ManInTheMiddle.Value.allCases)
+    func replacesOneKey(value: ManInTheMiddle.Value) async throws {
+      try await withMan(replacing: [value], thoroughly: false) { fixture, _ in
+        let (server, token) = (fixture.server, fixture.token)
+        let enrollment = try token.begin("enroll", try await server.activation(for: "alice"), "--name", "alice")
+        // With these, it fails before the user is asked for a PIN.
+        if ![.deviceKey, .ephemeralCertificate].contains(value) { try await token.choose(Self.pin) }
+        let outcome = try await enrollment.outcome()
+        #expect(outcome.exit != .code(0) && outcome.errors.contains(Self.failure(of: value)), "\(outcome.errors)")
+        #expect(try await token.audit().allSatisfy { $0.kind != "enrolled" })
+        #expect(try await server.account()?.push != true)
+
+        try await enrollSoundly(fixture, afterReset: value == .deviceKey)
+      }
+    }
+
+    private static func failure(of value: ManInTheMiddle.Value) -> String {
+      switch value {
+      case .deviceKey: "it does not accept this device's client credentials"
+      case .ephemeralCertificate: "the refresh token is not encrypted to this device"
+      case .accountCertificate, .serverCertificate: "the proof is not this device's, or not for this key exchange"
+      case .serverFingerprint: "its OpenPGP certificate cannot be used"
+      }
+    }
+
+    @Test("Between token and server, with its own keys on both sides, it answers without the user and without the PIN")
+    func replacesAllKeys() async throws {
+      let all = Set(ManInTheMiddle.Value.allCases)
+      try await withMan(replacing: all, thoroughly: true) { fixture, man in
+        let (server, token) = (fixture.server, fixture.token)
+        let uri = try await server.activation(for: "alice")
+        try await token.enroll(uri, name: "alice", choosing: Self.pin).succeeded()
+        // Neither side notices.
+        #expect(try await token.accounts() == [.init(account: "alice", stage: "active")])
+        #expect(try await server.account()?.pin == "active")
+        let device = try #require(try await fixture.portal.devices().first).id
+        man.silence()
+        for type in ["login", "payment"] {
+          let transaction = try await fixture.portal.ask(on: device, type: type)
+          try await man.approve(transaction)
+          #expect(try await fixture.portal.finalResult(of: transaction).isAuthenticated, "\(type)")
+          #expect(try await token.audit(of: transaction).isEmpty)
+        }
+
+        // What ends it.
+        let late = try await fixture.portal.ask(on: device)
+        try await server.command("device", "delete", device)
+        await #expect(throws: TokenServerError.self) { try await man.approve(late) }
+        try await enrollSoundly(fixture, afterReset: true)
+      }
+    }
+
+    /// Enrolls with a sound network process.
+    /// - Parameter afterReset: whether to reset the token first: it has no key that the server accepts.
+    private func enrollSoundly(_ fixture: EndToEndFixture, afterReset: Bool) async throws {
+      let token = fixture.token
+      try await token.stop()
+      try await token.startDevice()
+      if afterReset {
+        let uri = try await fixture.server.activation(for: "alice")
+        let refused = try await token.command("enroll", uri, "--name", "again")
+        #expect(refused.errors.contains(Self.failure(of: .deviceKey)), "\(refused)")
+        let reset = try token.begin("factory-reset")
+        try await token.asks("very long hold wanted: it cannot be undone")
+        try await token.perform(.notMe)
+        try await reset.outcome().succeeded()
+        try await token.running.exit()
+        try await token.startDevice()
+      }
+      let uri = try await fixture.server.activation(for: "alice")
+      try await token.enroll(uri, name: "alice", choosing: Self.pin).succeeded()
+      try await fixture.enrolled().expectApproval(typing: Self.pin)
+    }
+
+    // MARK: Scenes
+
     /// A token without accounts behind a network process that records what it is asked.
-    private func withHostileScene(
-      _ body: (EndToEndFixture, RecordedOrders) async throws -> Void
-    ) async throws {
+    private func withHostileScene(_ body: (EndToEndFixture, RecordedOrders) async throws -> Void) async throws {
       try await withPINScene(users: [], settings: Self.settings, isSplit: true) { fixture in
         let orders = RecordedOrders()
-        try await fixture.token.stop()
-        let path = fixture.folder.file("hostile.relay")
-        let hostile = try HostileNetwork(at: path, before: fixture.token.relayPath) { orders.add($0) }
-        defer { hostile.end() }
-        try await fixture.token.startDevice(at: path)
-        try await body(fixture, orders)
-        // The scene verifies the audit chain.
-        if try !fixture.token.running.isRunning { try await fixture.token.start() }
+        try await behind({ orders.add($0) ? .passed($0) : .unanswered }, fixture) { try await body(fixture, orders) }
       }
+    }
+
+    /// A token without accounts behind an attacker who replaces keys.
+    private func withMan(
+      replacing values: Set<ManInTheMiddle.Value>, thoroughly isThorough: Bool,
+      _ body: (EndToEndFixture, ManInTheMiddle) async throws -> Void
+    ) async throws {
+      try await withPINScene(users: [], settings: Self.settings, isSplit: true) { fixture in
+        let man = try ManInTheMiddle(
+          replacing: values, thoroughly: isThorough, through: fixture.token.relayPath)
+        try await behind({ man.treat($0) }, fixture) { try await body(fixture, man) }
+      }
+    }
+
+    private func behind(
+      _ treat: @escaping @Sendable ([UInt8]) -> HostileNetwork.Treatment, _ fixture: EndToEndFixture,
+      _ body: () async throws -> Void
+    ) async throws {
+      try await fixture.token.stop()
+      let path = fixture.folder.file("hostile.relay")
+      let hostile = try HostileNetwork(at: path, before: fixture.token.relayPath, treat: treat)
+      defer { hostile.end() }
+      try await fixture.token.startDevice(at: path)
+      try await body()
+      // The scene verifies the audit chain.
+      if try !fixture.token.running.isRunning { try await fixture.token.start() }
     }
   }
 }

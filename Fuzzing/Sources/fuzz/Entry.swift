@@ -7,6 +7,7 @@ typealias FuzzTarget = @Sendable ([UInt8]) -> Void
 /// Targets by name; each has a directory of seeds in `Fuzzing/Corpus`.
 private let targets: [String: FuzzTarget] = [
   "badge-replies": readBadgeReply,
+  "callback-responses": readCallbackResponse,
   "configurations": readConfiguration,
   "control": readControlMessage,
   "control-calls": answerCall,
@@ -25,6 +26,7 @@ private let targets: [String: FuzzTarget] = [
   "push-challenges": readPushChallenges,
   "push-envelopes": readPushEnvelope,
   "relay": readRelay,
+  "request-framing": readRequests,
   "request-heads": readRequestHead,
   "response-heads": readResponseHead,
   "script-results": readScriptResult,

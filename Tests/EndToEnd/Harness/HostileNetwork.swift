@@ -13,6 +13,14 @@ final class HostileNetwork: Sendable {
     case cutOff, forged, ended
   }
 
+  /// What becomes of an order that is not answered by a trick.
+  enum Treatment: Sendable {
+    case unanswered
+    case passed([UInt8])
+    /// For a request whose whole response is wanted. An error leaves the order without an answer.
+    case answered(by: @Sendable () async throws -> HTTPResponse)
+  }
+
   private struct State {
     /// The probability that an order is answered by a trick.
     var share = 0.0
@@ -24,18 +32,18 @@ final class HostileNetwork: Sendable {
 
   private let socket: UnixSocket
   private let real: String
-  private let passes: @Sendable ([UInt8]) -> Bool
+  private let treat: @Sendable ([UInt8]) -> Treatment
   private let state: Mutex<State>
 
   /// - Parameters:
   ///   - path: where the device process connects.
   ///   - real: the socket of a real network process.
-  ///   - passes: reads each order before it is passed on; false: it gets no answer.
+  ///   - treat: reads each order, and says what becomes of it.
   init(
     at path: String, before real: String, dice: Dice = .fresh(),
-    passes: @escaping @Sendable ([UInt8]) -> Bool = { _ in true }
+    treat: @escaping @Sendable ([UInt8]) -> Treatment = { .passed($0) }
   ) throws {
-    self.passes = passes
+    self.treat = treat
     socket = try UnixSocket.listening(at: path)
     self.real = real
     state = Mutex(State(dice: dice))
@@ -67,11 +75,13 @@ final class HostileNetwork: Sendable {
     let device = RelaySocket(caller)
     guard let order = try await device.receive(atMost: RelayOrder.longest) else { return }
     guard state.withLock({ Double.random(in: 0..<1, using: &$0.dice) < $0.share }) else {
-      guard passes(order) else {
-        _ = try await device.receive(atMost: RelayReceipt.size)
-        return
+      switch treat(order) {
+      case .passed(let order): return try await pass(order, device)
+      case .answered(let response): try await answer(device, response)
+      case .unanswered: break
       }
-      return try await pass(order, device)
+      _ = try await device.receive(atMost: RelayReceipt.size)
+      return
     }
     let trick = state.withLock { state in
       let trick = Trick.allCases.randomElement(using: &state.dice) ?? .never
@@ -99,6 +109,14 @@ final class HostileNetwork: Sendable {
     }
     state.withLock { if $0.former.count < 1000 { $0.former.append(replies) } }
     receipts.cancel()
+  }
+
+  private func answer(_ device: RelaySocket, _ response: () async throws -> HTTPResponse) async throws {
+    try await device.send(RelayReply.accepted.bytes)
+    let response = try await response()
+    try await device.send(RelayReply.head(response).bytes)
+    if !response.body.isEmpty { try await device.send(RelayReply.chunk(response.body).bytes) }
+    try await device.send(RelayReply.end(isTruncated: response.isTruncated).bytes)
   }
 
   /// The replies of the real network process, as far as they come within a second.

@@ -28,12 +28,6 @@ struct CallbackConnection: Sendable {
   /// The maximum number of addresses that are tried for one name.
   private static let mostAddresses = 3
 
-  private static var headerLimits: NIOHTTPDecoderLimitConfiguration {
-    var limits = NIOHTTPDecoderLimitConfiguration()
-    limits.maxHeaderListSize = 65_536
-    return limits
-  }
-
   private let allowed: [AddressRange]
   private let group: any EventLoopGroup
   private let tls: CallbackTLS
@@ -132,12 +126,7 @@ struct CallbackConnection: Sendable {
       let name = IPAddressBytes.parse(url.bareHost) == nil ? url.host : nil
       try pipeline.addHandler(NIOSSLClientHandler(context: tls.context(), serverHostname: name))
     }
-    try pipeline.addHandlers([
-      HTTPRequestEncoder(),
-      ByteToMessageHandler(HTTPResponseDecoder(limitConfiguration: Self.headerLimits)),
-      NIOHTTPRequestHeadersValidator(),
-      CallbackExchange(),
-    ])
+    try pipeline.addHandlers(CallbackExchange.handlers())
   }
 
   private typealias Request = (head: HTTPRequestHead, body: ByteBuffer)

@@ -28,6 +28,18 @@ final class CallbackExchange: ChannelDuplexHandler {
   }
 
   private static let longestBody = 16_384
+  /// The maximum size of the header of a response, in bytes.
+  private static let largestHeader = 65_536
+
+  /// The handlers of a connection, from the socket on, without TLS. Its requests are `CallbackRequest`.
+  static func handlers() -> [any ChannelHandler] {
+    var limits = NIOHTTPDecoderLimitConfiguration()
+    limits.maxHeaderListSize = largestHeader
+    return [
+      HTTPRequestEncoder(), ByteToMessageHandler(HTTPResponseDecoder(limitConfiguration: limits)),
+      NIOHTTPRequestHeadersValidator(), CallbackExchange(),
+    ]
+  }
 
   /// Nil between two exchanges.
   private var reply: EventLoopPromise<CallbackRequest.Reply>?

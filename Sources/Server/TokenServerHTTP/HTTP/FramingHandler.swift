@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import HummingbirdCore
-import Logging
 import NIOCore
 import NIOHTTP1
-import NIOHTTPTypesHTTP1
 
 /// Enforces the framing of HTTP/1.1 (RFC 9112) that the parser leaves to its user: one `Host`, no chunks in HTTP/1.0,
 /// no persistent connection with HTTP/1.0, `Expect: 100-continue`. A request whose address or header is not ASCII is
@@ -22,6 +19,8 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
   private var unanswered: [HTTPVersion] = []
   /// Whether the client of the newest request waits for 100 (Continue) before it sends the body.
   private var awaitsContinue = false
+  /// Whether the newest request is of HTTP/1.0: its connection has no further one.
+  private var isLast = false
   /// Whether all that the client still sends is ignored.
   private var isInputEnded = false
   private var isRefused = false
@@ -34,13 +33,13 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
     case .head(let head):
       if let framingError = FramingError(head, largestBody: largestBody) { return refuse(framingError, context) }
       unanswered.append(head.version)
+      isLast = head.version.isOld
       awaitsContinue = head.expectsContinue
       continueIfExpected(context)
     case .body: awaitsContinue = false
     case .end:
       awaitsContinue = false
-      // There is no further request on a connection of HTTP/1.0.
-      isInputEnded = unanswered.last?.isOld ?? false
+      isInputEnded = isLast
     }
     context.fireChannelRead(data)
   }
@@ -151,21 +150,4 @@ extension HTTPRequestHead {
   fileprivate var expectsContinue: Bool {
     !version.isOld && headers[canonicalForm: "expect"].contains { $0.lowercased() == "100-continue" }
   }
-}
-
-/// HTTP/1.1 connections with a `FramingHandler`.
-struct FramedChannel<Base: ServerChildChannel>: ServerChildChannel {
-  let base: Base
-  let largestBody: Int
-
-  func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Base.Value> {
-    base.setup(channel: channel, logger: logger).flatMapThrowing { [largestBody] value in
-      let pipeline = channel.pipeline.syncOperations
-      let codec = try pipeline.handler(type: HTTP1ToHTTPServerCodec.self)
-      try pipeline.addHandler(FramingHandler(largestBody: largestBody), position: .before(codec))
-      return value
-    }
-  }
-
-  func handle(value: Base.Value, logger: Logger) async { await base.handle(value: value, logger: logger) }
 }

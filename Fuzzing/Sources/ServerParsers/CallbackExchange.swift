@@ -1,0 +1,1 @@
+../../../Sources/Server/ReferenceServer/Callbacks/CallbackExchange.swift

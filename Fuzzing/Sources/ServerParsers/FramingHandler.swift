@@ -1,0 +1,1 @@
+../../../Sources/Server/TokenServerHTTP/HTTP/FramingHandler.swift

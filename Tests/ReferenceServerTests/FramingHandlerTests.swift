@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import NIOCore
+import NIOEmbedded
+import NIOHTTP1
+import Testing
+
+@testable import TokenServerHTTP
+
+@Suite(.timeLimit(.minutes(1))) struct FramingHandlerTests {
+  /// Answers each request as soon as its head is there.
+  private final class EarlyServer: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private(set) var uris: [String] = []
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      guard case .head(let head) = unwrapInboundIn(data) else { return }
+      uris.append(head.uri)
+      context.write(wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: .notFound))), promise: nil)
+      context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    }
+  }
+
+  /// A socket whose output can be closed alone, which an embedded channel does not have.
+  private final class HalfClosedSocket: ChannelOutboundHandler {
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+      if mode == .output { promise?.succeed(()) } else { context.close(mode: mode, promise: promise) }
+    }
+  }
+
+  @Test(
+    "There is no request after one of HTTP/1.0, also if that is answered before its body",
+    arguments: [(HTTPVersion.http1_0, ["/a"]), (.http1_1, ["/a", "/b"])])
+  func answeredEarly(version: HTTPVersion, uris: [String]) throws {
+    let server = EarlyServer()
+    let channel = EmbeddedChannel()
+    try channel.pipeline.syncOperations.addHandlers(
+      [HalfClosedSocket(), FramingHandler(largestBody: 1024), server] as [any ChannelHandler])
+    for uri in ["/a", "/b"] {
+      let head = HTTPRequestHead(version: version, method: .POST, uri: uri, headers: ["Host": "h"])
+      try channel.writeInbound(HTTPServerRequestPart.head(head))
+      try channel.writeInbound(HTTPServerRequestPart.body(ByteBuffer(string: "abc")))
+      try channel.writeInbound(HTTPServerRequestPart.end(nil))
+    }
+    #expect(server.uris == uris)
+    _ = try channel.finish()
+  }
+}

@@ -62,17 +62,19 @@ static inline const void *approval_linux_lowest_stack_address(void) {
 }
 
 /// If the calling thread has used more than `most` bytes of its stack beyond what is in use, gives what is not in use
-/// back to the kernel. `lowest`: of `approval_linux_lowest_stack_address`. Returns 1 if it did so, otherwise 0.
-static inline int approval_linux_discard_unused_stack(const void *lowest, size_t most) {
+/// back to the kernel. `lowest`: of `approval_linux_lowest_stack_address`. Looks for traces in the `range` bytes beyond
+/// `most`. Returns 1 if it did so, otherwise 0.
+static inline int approval_linux_discard_unused_stack(const void *lowest, size_t most, size_t range) {
   const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   // A page is left to this function and those that it calls.
   const uintptr_t end = ((uintptr_t)__builtin_frame_address(0) & ~(page - 1)) - page;
-  const uintptr_t mark = end - ((most + page - 1) & ~(page - 1));
-  if (lowest == NULL || mark <= (uintptr_t)lowest || mark > end) return 0;
-  // A page that was never used reads as zeros, and takes no memory then.
-  const volatile uint64_t *word = (const volatile uint64_t *)mark;
-  for (size_t left = page / sizeof *word; *word == 0; word++) {
-    if (--left == 0) return 0;
+  if (lowest == NULL || end - (uintptr_t)lowest < most + range) return 0;
+  // A page that was never used reads as zeros, and takes no memory then. One word of each 64 bytes is enough.
+  const volatile uint64_t *word = (const volatile uint64_t *)(end - most);
+  const volatile uint64_t *const last = (const volatile uint64_t *)(end - most - range);
+  while (*word == 0) {
+    word -= 8;
+    if (word <= last) return 0;
   }
   return madvise((void *)lowest, end - (uintptr_t)lowest, MADV_DONTNEED) == 0;
 }

@@ -145,9 +145,9 @@ read -ra debug_options <<<"${DEBUG_BUILD_OPTIONS:-}"
 readonly debug_options
 
 # Options of the release builds that are installed or measured. LLD makes smaller programs: no symbols for libraries to
-# find, compact relocations (glibc 2.36), equal functions once (neither Swift nor these programs compare the addresses of
-# functions), no functions that are not used, no tables for C++ exceptions. Immediate binding makes the table of addresses read-only. Caches of generic types
-# are made when they are needed: their pages cannot be reclaimed.
+# find, compact relocations (glibc 2.36), equal functions once (neither Swift nor these programs compare the addresses
+# of functions), no functions that are not used, no tables for C++ exceptions. Immediate binding makes the table of
+# addresses read-only. Caches of generic types are made when they are needed: their pages cannot be reclaimed.
 readonly release_options=(
   -c release --static-swift-stdlib -Xswiftc -use-ld=lld
   -Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now -Xlinker --no-export-dynamic -Xlinker -z

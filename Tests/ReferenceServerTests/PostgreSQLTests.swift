@@ -165,7 +165,8 @@ import Testing
   }
 
   @Test("One server at a time runs a body; the lease of one that ended is free") func leases() async throws {
-    let now = ServerClock.system.now()
+    // On a busy machine the bodies take longer than ten seconds, after which a server counts as ended.
+    let now = ServerClock.system.now() + .seconds(3600)
     for store in [first.store, second] {
       let id = try server(store)
       _ = try await store.write { try $0.noteServer(id, now: now) }

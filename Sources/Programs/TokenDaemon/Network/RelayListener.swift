@@ -20,7 +20,7 @@ final class RelayListener: Service {
 
   /// - Parameters:
   ///   - socket: listening.
-  ///   - idleLimit: `run` returns when there has been no connection for this time, at most twice as long; nil: it stays.
+  ///   - idleLimit: `run` returns when there has been no connection for this time, at most twice as long; nil: never.
   init(_ socket: UnixSocket, orders: RelayOrders, idleLimit: Duration? = nil) {
     self.socket = socket
     self.orders = orders

@@ -110,8 +110,12 @@ package struct Enrollment: Sendable {
     // Read before any key is made or the code is used: a wrong server, or one with unsupported requirements, changes
     // nothing here. Only the server known from an earlier registration may report that this device was removed.
     let mayBeGone = try isRegistered && isKnown(server.id, by: trust.pins)
-    guard let configuration = try await configuration(from: client, nilIfGone: mayBeGone) else {
-      // The server removed this device earlier: start a new registration.
+    let isUnused = try !registry.accounts().contains { $0.server == server.id && $0.stage == .active }
+    guard
+      let configuration = try await configuration(
+        from: client, nilIfGone: mayBeGone, nilIfRefused: mayBeGone && isUnused)
+    else {
+      // The server removed this device earlier, or somebody between them registered another key: register again.
       let loss = EnrollmentRevocation(.deviceDeregistered, at: server.id, nil, of: Enrollments(server, []))
       _ = try loss?.apply(on: registry, in: environment)
       return try await connect(to: url, with: credential, trust, capabilities, requires: check)
@@ -198,15 +202,16 @@ package struct Enrollment: Sendable {
   }
 
   /// - Returns: nil if the device is no longer registered: at once if the server has signed that, otherwise after a
-  ///   second query one minute later.
+  ///   second query one minute later. Also nil, with `nilIfRefused`, if the server does not accept this device's key.
   private func configuration(
-    from client: DeviceClient, nilIfGone: Bool
+    from client: DeviceClient, nilIfGone: Bool, nilIfRefused: Bool
   ) async throws(TokenServerError) -> DeviceConfiguration? {
     do {
       return try DeviceClient.decode(DeviceConfiguration.self, try await client.call(.get, "/configuration"))
     } catch {
       guard nilIfGone else { throw error }
       if error == .deviceDeregistered { return nil }
+      if nilIfRefused, case .configurationInvalid = error { return nil }
       guard case .unconfirmedRemoval = error else { throw error }
     }
     progress("the server reports without proof that it has removed this device; querying it again in a minute")

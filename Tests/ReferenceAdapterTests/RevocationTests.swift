@@ -78,6 +78,17 @@ import Testing
     #expect(try await adapter.validate().removedAccounts == [AccountID("A")])
   }
 
+  /// Fails if an enrollment that the server refuses deletes accounts that it may still know, and their PINs.
+  @Test("Only while all accounts there are being enrolled, a refused device may register anew")
+  func refusedRegistration() throws {
+    var record = try #require(server.registry.accounts().first)
+    for (stage, isUnused) in [(EnrollmentStage.enrolling, true), (.active, false), (.mustEnrollAgain, false)] {
+      record.stage = stage
+      #expect(Enrollment.isUnused(record.server, by: [record]) == isUnused, "\(stage)")
+      #expect(Enrollment.isUnused(TokenServerID("elsewhere.example"), by: [record]), "\(stage)")
+    }
+  }
+
   /// Fails if one unsigned response removes an account that has lost its keys: it still has its PIN.
   @Test("An account that must be enrolled again is removed after two unsigned responses")
   func accountWithoutKeysRemovedTwice() async throws {

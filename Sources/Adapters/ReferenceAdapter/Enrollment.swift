@@ -110,10 +110,9 @@ package struct Enrollment: Sendable {
     // Read before any key is made or the code is used: a wrong server, or one with unsupported requirements, changes
     // nothing here. Only the server known from an earlier registration may report that this device was removed.
     let mayBeGone = try isRegistered && isKnown(server.id, by: trust.pins)
-    let isUnused = try !registry.accounts().contains { $0.server == server.id && $0.stage == .active }
+    let mayBeReplaced = try mayBeGone && Self.isUnused(server.id, by: registry.accounts())
     guard
-      let configuration = try await configuration(
-        from: client, nilIfGone: mayBeGone, nilIfRefused: mayBeGone && isUnused)
+      let configuration = try await configuration(from: client, nilIfGone: mayBeGone, nilIfRefused: mayBeReplaced)
     else {
       // The server removed this device earlier, or somebody between them registered another key: register again.
       let loss = EnrollmentRevocation(.deviceDeregistered, at: server.id, nil, of: Enrollments(server, []))
@@ -123,6 +122,12 @@ package struct Enrollment: Sendable {
     try check(configuration)
     try store(server, without: trust.pins.isEmpty ? former : [])
     return (server, configuration, client)
+  }
+
+  /// Whether no account needs this device's registration at the server. One that must be enrolled again does: a
+  /// refusal proves nothing, and its PIN would be deleted with the registration.
+  static func isUnused(_ server: TokenServerID, by accounts: [AccountRecord]) -> Bool {
+    accounts.allSatisfy { $0.server != server || $0.stage == .enrolling }
   }
 
   /// - Throws: `.alreadyEnrolled` if an active account has the name.

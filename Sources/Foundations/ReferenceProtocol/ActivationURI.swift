@@ -91,13 +91,9 @@ private struct URIParts {
   let server: String
   let credential: String
   let pins: [String]
+}
 
-  init(server: String, credential: String, pins: [String]) {
-    self.server = server
-    self.credential = credential
-    self.pins = pins
-  }
-
+extension URIParts {
   /// - Parameter credentialName: the name of the credential's part.
   init(of query: Substring, credential credentialName: String) throws(ActivationURI.ParseError) {
     var server: String?

@@ -79,7 +79,7 @@ import Testing
   }
 
   /// Fails if an enrollment that the server refuses deletes accounts that it may still know, and their PINs.
-  @Test("Only while all accounts there are being enrolled, a refused device may register anew")
+  @Test("A refused device registers again only while all accounts there are being enrolled")
   func refusedRegistration() throws {
     var record = try #require(server.registry.accounts().first)
     for (stage, isUnused) in [(EnrollmentStage.enrolling, true), (.active, false), (.mustEnrollAgain, false)] {

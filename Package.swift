@@ -286,7 +286,7 @@ let package = Package(
 
     // Foundations: Swift interfaces of the system libraries, and what needs no domain.
     module("Secrets", in: .foundations, over: ["CLinux", "COpenSSL"]),
-    module("Cryptography", in: .foundations, over: ["DisplayText", "Secrets", "COpenSSL"]),
+    module("Cryptography", in: .foundations, over: ["DisplayText", "Secrets", "Threads", "COpenSSL"]),
     module("OpenPGP", in: .foundations, over: ["Secrets", "CRNP"]),
     module("Threads", in: .foundations, over: ["CLinux"]),
     module("HTTP", in: .foundations, over: ["DisplayText"]),

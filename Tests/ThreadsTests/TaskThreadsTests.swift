@@ -7,7 +7,8 @@ import Testing
 /// The programs use these threads for all tasks; here only for the tasks that prefer them.
 @Suite("Threads for tasks", .serialized, .timeLimit(.minutes(1))) struct TaskThreadsTests {
   #if compiler(>=6.3) && compiler(<6.4)
-    private static let threads = TaskThreads()
+    private static let poller = SocketPoller()
+    private static let threads = TaskThreads(poller: poller)
 
     private func onThreads<Result: Sendable>(_ body: @Sendable () async -> Result) async -> Result {
       await withTaskExecutorPreference(Self.threads) { await body() }
@@ -100,6 +101,127 @@ import Testing
           #expect(gate.wait(), "the other task did not run")
         }
       }
+    }
+
+    /// Two connected sockets of which nothing must be waited for to write.
+    private struct SocketPair {
+      let (near, far): (Int32, Int32)
+
+      init() throws {
+        var descriptors: [Int32] = [-1, -1]
+        try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &descriptors) == 0)
+        (near, far) = (descriptors[0], descriptors[1])
+      }
+
+      func send() { Glibc.send(near, "x", 1, 0) }
+
+      /// - Returns: false if nothing was sent within a minute.
+      func receive() async -> Bool {
+        guard await TaskThreadsTests.poller.wait(for: far, .reading, until: .now + .seconds(60)) == .ready else {
+          return false
+        }
+        var byte: UInt8 = 0
+        return recv(far, &byte, 1, 0) == 1
+      }
+
+      func close() {
+        Glibc.close(near)
+        Glibc.close(far)
+      }
+    }
+
+    /// Fails if a thread that waits for sockets wakes another one for the task.
+    @Test("What arrives at a socket wakes one thread") func socketWakeUps() async throws {
+      let sockets = try SocketPair()
+      defer { sockets.close() }
+      let before = await onThreads { Self.wakeUps }
+      async let received = onThreads {
+        var count = 0
+        while count < 40, await sockets.receive() { count += 1 }
+        return count
+      }
+      for _ in 0..<40 {
+        sockets.send()
+        try await Task.sleep(for: .milliseconds(5))
+      }
+      #expect(await received == 40)
+      let after = await onThreads { Self.wakeUps }
+      // A few more where the machine is busy.
+      #expect((1...70).contains(after - before), "\(after - before) for 40 bytes")
+    }
+
+    /// Fails if the thread that waits for sockets is missing while it runs a task that blocks.
+    @Test("A socket is read while tasks block that a socket has woken") func socketsBesideBlocking() async throws {
+      let gate = Gate()
+      let pairs = [try SocketPair(), try SocketPair(), try SocketPair()]
+      defer { for pair in pairs { pair.close() } }
+      let allRan = await onThreads {
+        await withTaskGroup { group in
+          for pair in pairs.dropLast() {
+            group.addTask {
+              guard await pair.receive() else { return false }
+              Self.threads.handOver()
+              return gate.wait()
+            }
+          }
+          group.addTask {
+            guard await pairs[2].receive() else { return false }
+            gate.open(for: 2)
+            return true
+          }
+          for pair in pairs { pair.send() }
+          return await group.allSatisfy { $0 }
+        }
+      }
+      #expect(allRan)
+    }
+
+    /// Fails if a thread that is taken from its wait for sockets can be forgotten there.
+    @Test("Tasks that wait for sockets, for timers and for each other all go on") func mixedWaits() async throws {
+      let pairs = try (0..<16).map { _ in try SocketPair() }
+      defer { for pair in pairs { pair.close() } }
+      let allArrived = await onThreads {
+        await withTaskGroup { group in
+          for pair in pairs {
+            let (turns, turn) = AsyncStream.makeStream(of: Int.self)
+            group.addTask {
+              for number in 0..<300 {
+                guard await pair.receive() else { return false }
+                if number.isMultiple(of: 2) { try? await Task.sleep(for: .microseconds(50 * (number % 5))) }
+                turn.yield(number)
+              }
+              turn.finish()
+              return true
+            }
+            group.addTask {
+              pair.send()
+              for await number in turns where number < 299 { pair.send() }
+              return true
+            }
+          }
+          return await group.allSatisfy { $0 }
+        }
+      }
+      #expect(allArrived)
+      // Nothing else would wake a thread for these.
+      for _ in 0..<5 {
+        try await Task.sleep(for: .milliseconds(20))
+        #expect(await onThreads { true })
+      }
+    }
+
+    @Test("A wait for a socket ends at its deadline, and when its task is canceled") func endsOfWaits() async throws {
+      let sockets = try SocketPair()
+      defer { sockets.close() }
+      let elapsed = await onThreads {
+        let start = ContinuousClock.now
+        #expect(await Self.poller.wait(for: sockets.far, .reading, until: start + .milliseconds(30)) == .timedOut)
+        return ContinuousClock.now - start
+      }
+      #expect(elapsed >= .milliseconds(30))
+      let waiting = Task { await onThreads { await Self.poller.wait(for: sockets.far, .reading) } }
+      waiting.cancel()
+      #expect(await waiting.value == .canceled)
     }
 
     /// Voluntary context switches of these threads so far.

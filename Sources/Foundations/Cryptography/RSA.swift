@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import COpenSSL
 package import Secrets
+import Threads
 
 /// An RSA key pair for RSASSA-PKCS1-v1_5 signatures with SHA-256 (RFC 8017 §8.2). The exponent is 65537.
 package final class RSAPrivateKey: Sendable {
@@ -11,6 +12,7 @@ package final class RSAPrivateKey: Sendable {
   /// - Parameter bits: 2048 to 4096.
   package convenience init(bits: Int) throws(CryptographyError) {
     guard RSAPublicKey.sizes.contains(bits) else { throw .malformed("RSA key of \(bits) bits") }
+    threadWillBlock()
     try self.init(EVPKey(generating: "RSA") { EVP_PKEY_CTX_set_rsa_keygen_bits($0, Int32(bits)) })
   }
 

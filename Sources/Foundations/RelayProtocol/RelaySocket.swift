@@ -3,6 +3,7 @@ import CLinux
 package import ControlProtocol
 import Glibc
 import Synchronization
+import Threads
 
 /// One connection between the two processes, for one exchange. Messages have a length before them. The kernel's buffer
 /// of the socket is the only queue: a sender waits while it is full.
@@ -41,8 +42,19 @@ package final class RelaySocket: Sendable {
   /// Sends a message.
   /// - Parameter due: when the other process must have taken it; nil for no limit.
   package func send(_ message: [UInt8], until due: ContinuousClock.Instant? = nil) async throws(RelayError) {
-    let length = UInt32(clamping: message.count)
-    var rest = ((0..<Self.lengthBytes).map { UInt8(truncatingIfNeeded: length >> (24 - 8 * $0)) } + message)[...]
+    try await send([message], until: due)
+  }
+
+  /// Sends messages together, so that the other process is woken once if the kernel's buffer has room for them.
+  /// - Parameter due: when the other process must have taken them; nil for no limit.
+  package func send(_ messages: [[UInt8]], until due: ContinuousClock.Instant? = nil) async throws(RelayError) {
+    var bytes: [UInt8] = []
+    for message in messages {
+      let length = UInt32(clamping: message.count)
+      bytes += (0..<Self.lengthBytes).map { UInt8(truncatingIfNeeded: length >> (24 - 8 * $0)) }
+      bytes += message
+    }
+    var rest = bytes[...]
     while !rest.isEmpty {
       try await pause()
       let count = rest.withUnsafeBytes { Glibc.send(socket.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }

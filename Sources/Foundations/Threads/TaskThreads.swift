@@ -15,13 +15,13 @@
   ///
   /// Timers do not advance while the machine is suspended, which boards are not.
   ///
-  /// One idle thread, the timer thread, waits for the next timer; the others wait for work.
+  /// One idle thread waits for sockets and for the next timer; the others wait for work.
   final class TaskThreads: TaskExecutor, SchedulingExecutor, @unchecked Sendable {
     /// While two wait for storage and one derives a key, the LED has the fourth.
     static let count = 4
     /// In nanoseconds: a thread that begins a task leaves a timer without a thread that waits for it only if it is due
-    /// later than this. Tasks do not block longer, except while they wait for another process that uses the vault.
-    private static let longestTask: Int64 = 1_000_000_000
+    /// later than this. Tasks that take longer announce it.
+    private static let longestTask: Int64 = 20_000_000
 
     /// The runtime's name for no serial executor, for which Swift has no expression: two words that are 0. A task that
     /// runs there enters an actor that is free without a change of threads.
@@ -30,6 +30,18 @@
     /// One for each thread, which waits for it: to post it wakes exactly that thread, and needs no lock.
     private typealias Semaphore = UnsafeMutablePointer<sem_t>
 
+    private enum Waiting {
+      case forWork(Semaphore)
+      case forEvents
+    }
+
+    /// How many threads wait for sockets and timers. One that was taken for a task, but has not left its wait yet, could
+    /// still take the next interruption: no other thread may wait beside it.
+    private enum Polling {
+      case none, one, oneThatWasTaken
+    }
+
+    private let poller: SocketPoller
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     // Under the lock:
     private var jobs: [UnownedJob] = []
@@ -37,11 +49,13 @@
     private var members: [pthread_t] = []
     /// The threads that wait for work. The last one to wait is woken first: its stack is in the processor's cache.
     private var idle: [Semaphore] = []
-    private var timerThread: Semaphore?
+    private var polling = Polling.none
     /// The number of threads that were woken and do not run yet. Each takes a task if there is one.
     private var waking = 0
 
-    init() {
+    /// - Parameter poller: used by no other thread to wait.
+    init(poller: SocketPoller) {
+      self.poller = poller
       pthread_mutex_init(lock, nil)
       for _ in 0..<Self.count { LoopThread(named: "tasks") { self.work() }.detach() }
     }
@@ -61,13 +75,15 @@
       locked {
         let isNext = timers.insert(job, due: Self.now.addingClamped(delay.clampedNanoseconds))
         guard isNext else { return nil }
-        // Without a timer thread, the calling thread becomes it after its job, if it is one of these threads.
-        return takeTimerThread() ?? (isOwnThread ? nil : takeIdleThread())
+        // Without a thread that waits for it, the calling thread does after its job, if it is one of these threads.
+        return takePollingThread() ?? (isOwnThread ? nil : takeIdleThread())
       }
     }
 
-    /// Lets another thread run what this one would run next.
-    func handOver() { locked { jobs.count > waking ? takeThread() : nil } }
+    /// Lets another thread run what this one would run next, and wait for events.
+    func handOver() {
+      locked { jobs.count > waking ? takeThread() : polling == .none && waking == 0 ? takeIdleThread() : nil }
+    }
 
     // MARK: The threads
 
@@ -87,8 +103,8 @@
           run(job)
         } else if !jobs.isEmpty {
           run(jobs.removeFirst())
-        } else if !timers.isEmpty, timerThread == nil {
-          waitForTimer(at: semaphore, stack)
+        } else if polling == .none {
+          waitForEvents(stack)
         } else {
           waitForWork(at: semaphore, stack)
         }
@@ -99,59 +115,70 @@
     private func run(_ job: UnownedJob) {
       let isTimerNear = timers.next.map { $0 < Self.now.addingClamped(Self.longestTask) } ?? false
       let other =
-        jobs.count > waking ? takeThread() : isTimerNear && timerThread == nil && waking == 0 ? takeIdleThread() : nil
+        jobs.count > waking ? takeThread() : isTimerNear && polling == .none && waking == 0 ? takeIdleThread() : nil
       pthread_mutex_unlock(lock)
-      if let other { sem_post(other) }
+      if let other { wake(other) }
       job.runSynchronously(on: Self.anyThread)
       pthread_mutex_lock(lock)
     }
 
-    private func waitForTimer(at semaphore: Semaphore, _ stack: UnusedStack) {
-      guard let next = timers.next else { return }
-      timerThread = semaphore
-      var moment = timespec(tv_sec: Int(next / 1_000_000_000), tv_nsec: Int(next % 1_000_000_000))
+    private func waitForEvents(_ stack: UnusedStack) {
+      polling = .one
+      let next = timers.next
       pthread_mutex_unlock(lock)
       stack.discard()
-      approval_linux_wait(semaphore, &moment)
+      let ready = poller.waitOnce(atMost: next.map { max(0, $0 - Self.now) })
       pthread_mutex_lock(lock)
-      if timerThread == semaphore { timerThread = nil } else { waking -= 1 }
+      if polling == .oneThatWasTaken { waking -= 1 }
+      polling = .none
+      guard !ready.isEmpty else { return }
+      pthread_mutex_unlock(lock)
+      for resumption in ready { resumption.resume() }
+      pthread_mutex_lock(lock)
     }
 
     private func waitForWork(at semaphore: Semaphore, _ stack: UnusedStack) {
       idle.append(semaphore)
       pthread_mutex_unlock(lock)
       stack.discard()
-      approval_linux_wait(semaphore, nil)
+      sem_wait(semaphore)
       pthread_mutex_lock(lock)
-      // Still there if it was posted earlier, after the end of a timer.
+      // Still there if a signal has interrupted the wait.
       if let index = idle.firstIndex(of: semaphore) { idle.remove(at: index) } else { waking -= 1 }
     }
 
-    /// Returns a waiting thread that could run a task, preferably not the timer thread; nil for none. Its semaphore
-    /// must be posted.
-    private func takeThread() -> Semaphore? { takeIdleThread() ?? takeTimerThread() }
+    /// Returns a waiting thread that could run a task, preferably not the one that waits for events; nil for none. It
+    /// must be woken.
+    private func takeThread() -> Waiting? { takeIdleThread() ?? takePollingThread() }
 
-    private func takeIdleThread() -> Semaphore? {
+    private func takeIdleThread() -> Waiting? {
       guard let thread = idle.popLast() else { return nil }
       waking += 1
-      return thread
+      return .forWork(thread)
     }
 
-    private func takeTimerThread() -> Semaphore? {
-      guard let thread = timerThread else { return nil }
-      timerThread = nil
+    private func takePollingThread() -> Waiting? {
+      guard polling == .one else { return nil }
+      polling = .oneThatWasTaken
       waking += 1
-      return thread
+      return .forEvents
+    }
+
+    private func wake(_ thread: Waiting) {
+      switch thread {
+      case .forWork(let semaphore): sem_post(semaphore)
+      case .forEvents: poller.interrupt()
+      }
     }
 
     private var isOwnThread: Bool { members.contains { pthread_equal($0, pthread_self()) != 0 } }
 
-    /// - Parameter body: returns the semaphore to post. That is done without the lock, which the woken thread needs.
-    private func locked(_ body: () -> Semaphore?) {
+    /// - Parameter body: returns the thread to wake. That is done without the lock, which the woken thread needs.
+    private func locked(_ body: () -> Waiting?) {
       pthread_mutex_lock(lock)
       let thread = body()
       pthread_mutex_unlock(lock)
-      if let thread { sem_post(thread) }
+      if let thread { wake(thread) }
     }
 
     /// Nanoseconds of the monotonic clock.
@@ -164,7 +191,7 @@
 
   /// The main actor keeps the default executor; the programs of the token have no code for it.
   struct TaskThreadsFactory: ExecutorFactory {
-    static let threads = TaskThreads()
+    static let threads = TaskThreads(poller: .shared)
 
     static var mainExecutor: any MainExecutor { PlatformExecutorFactory.mainExecutor }
     static var defaultExecutor: any TaskExecutor { threads }
@@ -178,30 +205,34 @@
     _createExecutors(factory: TaskThreadsFactory.self)
   }
 
-  /// Must be called before a task blocks its thread for longer than a millisecond: for storage, or to derive a key.
+  /// Must be called before a task keeps its thread for longer than some milliseconds: for storage, or to make a key.
   package func threadWillBlock() {
-    if areInUse.load(ordering: .acquiring) { TaskThreadsFactory.threads.handOver() }
+    if tasksHaveOwnThreads() { TaskThreadsFactory.threads.handOver() }
   }
 
-  extension Duration {
-    /// Rounded up, not negative.
-    fileprivate var clampedNanoseconds: Int64 {
-      let (seconds, attoseconds) = components
-      let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-      return overflow ? .max : max(0, product.addingClamped((attoseconds + 999_999_999) / 1_000_000_000))
-    }
-  }
-
-  extension Int64 {
-    fileprivate func addingClamped(_ other: Int64) -> Int64 {
-      let (sum, overflow) = addingReportingOverflow(other)
-      return overflow ? .max : sum
-    }
-  }
+  func tasksHaveOwnThreads() -> Bool { areInUse.load(ordering: .acquiring) }
 #else
   /// Keeps the default executor.
   func useTaskThreads() {}
 
+  func tasksHaveOwnThreads() -> Bool { false }
+
   /// The default executor has threads for all tasks.
   package func threadWillBlock() {}
 #endif
+
+extension Duration {
+  /// Rounded up, not negative.
+  var clampedNanoseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    return overflow ? .max : max(0, product.addingClamped((attoseconds + 999_999_999) / 1_000_000_000))
+  }
+}
+
+extension Int64 {
+  fileprivate func addingClamped(_ other: Int64) -> Int64 {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? .max : sum
+  }
+}

@@ -30,17 +30,6 @@ static inline int approval_linux_forbid_dumps(void) {
 /// Sets the name of the calling thread, which `top -H` shows; at most 15 bytes.
 static inline void approval_linux_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
-/// Waits until another thread posts the semaphore, or until the monotonic clock reaches the moment; may also return
-/// earlier. sem_clockwait(3) is declared only for _GNU_SOURCE.
-static inline void approval_linux_wait(sem_t *semaphore, const struct timespec *moment) {
-  extern int sem_clockwait(sem_t *, clockid_t, const struct timespec *);
-  if (moment) {
-    sem_clockwait(semaphore, CLOCK_MONOTONIC, moment);
-  } else {
-    sem_wait(semaphore);
-  }
-}
-
 /// Makes malloc overwrite larger pieces of freed memory (glibc's M_PERTURB; pieces up to about 1 KiB in a thread's
 /// cache are not overwritten). Returns 1 on success.
 static inline int approval_linux_overwrite_freed_memory(void) { return mallopt(M_PERTURB, 0xA5); }
@@ -146,11 +135,13 @@ typedef struct {
   int is_writable;
 } approval_linux_poller_event;
 
-/// Waits for the next event, at most `milliseconds`, -1 for any time. The descriptor is -1 if there is none.
-static inline approval_linux_poller_event approval_linux_poller_next(int poller, int interrupt, int milliseconds) {
+/// Waits for the next event, at most `nanoseconds`, -1 for any time. The descriptor is -1 if there is none.
+static inline approval_linux_poller_event approval_linux_poller_next(int poller, int interrupt, long long nanoseconds) {
+  extern int epoll_pwait2(int, struct epoll_event *, int, const struct timespec *, const sigset_t *);
   approval_linux_poller_event result = {-1, 0, 0};
   struct epoll_event event;
-  if (epoll_wait(poller, &event, 1, milliseconds) < 1) return result;
+  struct timespec limit = {nanoseconds / 1000000000, nanoseconds % 1000000000};
+  if (epoll_pwait2(poller, &event, 1, nanoseconds < 0 ? NULL : &limit, NULL) < 1) return result;
   if (event.data.fd == interrupt) {
     eventfd_t count;
     eventfd_read(interrupt, &count);

@@ -5,6 +5,7 @@ import HTTP
 import ProgramHarness
 import RelayProtocol
 import Synchronization
+import Threads
 
 /// A program in place of the network process. It passes orders on to a real one, or answers them with anything.
 final class HostileNetwork: Sendable {

@@ -5,6 +5,7 @@ import Glibc
 import RelayProtocol
 import ServiceLifecycle
 import Synchronization
+import Threads
 
 /// The network process's side of the relay: accepts connections and carries out the order of each.
 final class RelayListener: Service {

@@ -30,13 +30,8 @@ struct RelayOrders: Sendable {
     do throws(HTTPTransportError) { response = try await clients.client(trust, for: request).send(request) } catch {
       return try await socket.send(.failed(error))
     }
-    try await socket.send(.head(response.withoutBody))
-    var rest = response.body[...]
-    while !rest.isEmpty {
-      try await socket.send(.chunk(Array(rest.prefix(RelayReply.longestChunk))))
-      rest = rest.dropFirst(RelayReply.longestChunk)
-    }
-    try await socket.send(.end(isTruncated: response.isTruncated))
+    let replies = [.head(response.withoutBody)] + chunks(of: response.body) + [.end(isTruncated: response.isTruncated)]
+    try await socket.send(replies.map(\.bytes))
   }
 
   private func stream(_ request: HTTPRequest, _ trust: RelayTrust, _ socket: RelaySocket) async throws(RelayError) {
@@ -53,11 +48,14 @@ struct RelayOrders: Sendable {
       do { chunk = try await body.next() } catch {
         return try await socket.send(.failed(error as? HTTPTransportError ?? .unreachable("\(error)")))
       }
-      guard var rest = chunk?[...] else { return try await socket.send(.end(isTruncated: false)) }
-      while !rest.isEmpty {
-        try await socket.send(.chunk(Array(rest.prefix(RelayReply.longestChunk))))
-        rest = rest.dropFirst(RelayReply.longestChunk)
-      }
+      guard let chunk else { return try await socket.send(.end(isTruncated: false)) }
+      try await socket.send(chunks(of: chunk).map(\.bytes))
+    }
+  }
+
+  private func chunks(of body: [UInt8]) -> [RelayReply] {
+    stride(from: 0, to: body.count, by: RelayReply.longestChunk).map {
+      .chunk(Array(body[$0..<min($0 + RelayReply.longestChunk, body.count)]))
     }
   }
 

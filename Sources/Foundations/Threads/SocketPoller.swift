@@ -2,9 +2,10 @@
 import CLinux
 import Glibc
 import Synchronization
-import Threads
 
 /// Waits for sockets of all tasks on one thread. The thread wakes only when a socket is ready or a deadline is over.
+/// In a program whose tasks run on `TaskThreads`, an idle one of them waits, and then runs the task: to wake another
+/// thread for it costs time.
 package final class SocketPoller: Sendable {
   package enum Outcome: Sendable, Equatable {
     case ready, timedOut, canceled
@@ -24,26 +25,40 @@ package final class SocketPoller: Sendable {
     let continuation: CheckedContinuation<Outcome, Never>
   }
 
+  /// A task whose wait is over.
+  struct Resumption {
+    fileprivate let continuation: CheckedContinuation<Outcome, Never>
+    fileprivate let outcome: Outcome
+
+    func resume() { continuation.resume(returning: outcome) }
+  }
+
   private struct State {
     var waiters: [Key: Waiter] = [:]
-    /// When the thread wakes by itself; nil if it does not.
+    /// When the thread wakes for a deadline; nil if it does not.
     var alarm: ContinuousClock.Instant?
   }
 
-  /// The poller of this process. Its thread starts with the first use, and ends with the process.
-  package static let shared = SocketPoller()
+  /// The poller of this process. Its thread, if it has its own, starts with the first use and ends with the process.
+  package static let shared = {
+    let poller = SocketPoller()
+    if !tasksHaveOwnThreads() {
+      LoopThread(named: "relay") { while true { for ready in poller.waitOnce(atMost: nil) { ready.resume() } } }
+        .detach()
+    }
+    return poller
+  }()
 
   private let poller: Int32
   /// An eventfd that ends the thread's wait.
-  private let interrupt: Int32
+  private let interruption: Int32
   private let state = Mutex(State())
 
-  private init() {
-    var interrupt: Int32 = -1
-    poller = approval_linux_poller_make(&interrupt)
-    self.interrupt = interrupt
+  init() {
+    var interruption: Int32 = -1
+    poller = approval_linux_poller_make(&interruption)
+    self.interruption = interruption
     guard poller >= 0 else { fatalError("no descriptor is left to wait for sockets: errno \(errno)") }
-    LoopThread(named: "relay") { self.run() }.detach()
   }
 
   /// Waits until the socket can be read or written, or was closed by its peer. At most one task may wait for each
@@ -64,7 +79,7 @@ package final class SocketPoller: Sendable {
             state.waiters[key] = nil
             return .failed(errno: number)
           }
-          if let due, state.alarm.map({ due < $0 }) ?? true { eventfd_write(interrupt, 1) }
+          if let due, state.alarm.map({ due < $0 }) ?? true { interrupt() }
           return nil
         }
         if let outcome { continuation.resume(returning: outcome) }
@@ -83,45 +98,42 @@ package final class SocketPoller: Sendable {
     return approval_linux_poller_watch(poller, descriptor, isWaiting(.reading), isWaiting(.writing)) == 0
   }
 
-  private func run() {
-    while true {
-      let timeout = state.withLock { state -> Int32 in
-        state.alarm = state.waiters.values.compactMap(\.due).min()
-        return state.alarm.map { Int32(clamping: ($0 - .now).wholeMilliseconds) } ?? -1
+  /// Ends the present call of `waitOnce`, or the next one. Any thread.
+  func interrupt() { eventfd_write(interruption, 1) }
+
+  /// Waits until a socket is ready, a deadline is over, or the time is up. Can return earlier. Only one thread at a time
+  /// may call it.
+  /// - Parameter nanoseconds: 0 or more; nil for no limit.
+  /// - Returns: the tasks that must be resumed.
+  func waitOnce(atMost nanoseconds: Int64?) -> [Resumption] {
+    let timeout = state.withLock { state -> Int64? in
+      state.alarm = state.waiters.values.compactMap(\.due).min()
+      let untilAlarm = state.alarm.map { ($0 - .now).clampedNanoseconds }
+      return [nanoseconds, untilAlarm].compactMap(\.self).min()
+    }
+    let event = approval_linux_poller_next(poller, interruption, timeout ?? -1)
+    return state.withLock { state in
+      var ended = takeReady(event, &state)
+      guard let alarm = state.alarm, alarm <= .now else { return ended }
+      for (key, waiter) in state.waiters where waiter.due.map({ $0 <= .now }) ?? false {
+        state.waiters[key] = nil
+        ended.append(Resumption(continuation: waiter.continuation, outcome: .timedOut))
       }
-      let event = approval_linux_poller_next(poller, interrupt, timeout)
-      let done = state.withLock { state -> [(Waiter, Outcome)] in
-        var done = takeReady(event, &state)
-        for (key, waiter) in state.waiters where waiter.due.map({ $0 <= .now }) ?? false {
-          state.waiters[key] = nil
-          done.append((waiter, .timedOut))
-        }
-        return done
-      }
-      for (waiter, outcome) in done { waiter.continuation.resume(returning: outcome) }
+      return ended
     }
   }
 
-  private func takeReady(_ event: approval_linux_poller_event, _ state: inout State) -> [(Waiter, Outcome)] {
+  private func takeReady(_ event: approval_linux_poller_event, _ state: inout State) -> [Resumption] {
     guard event.descriptor >= 0 else { return [] }
-    var ready: [(Waiter, Outcome)] = []
+    var ready: [Resumption] = []
     for (direction, isReady) in [(Direction.reading, event.is_readable), (.writing, event.is_writable)] {
       guard isReady != 0,
         let waiter = state.waiters.removeValue(forKey: Key(descriptor: event.descriptor, direction: direction))
       else { continue }
-      ready.append((waiter, .ready))
+      ready.append(Resumption(continuation: waiter.continuation, outcome: .ready))
     }
     // The event has ended the watch, also for the other direction.
     _ = arm(event.descriptor, state)
     return ready
-  }
-}
-
-extension Duration {
-  /// Rounded up and never negative, so that a sleep of this length does not end early.
-  fileprivate var wholeMilliseconds: Int64 {
-    let (seconds, attoseconds) = components
-    let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-    return overflow ? .max : max(0, milliseconds + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
   }
 }

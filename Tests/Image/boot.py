@@ -101,8 +101,8 @@ def hang_ends(scene):
 def owner_changes(scene):
     former, card = scene.server.devices()[0]["id"], scene.card
     card.put("approval-token.reset", "")
-    card.put("approval-token.toml", 'board = "qemu-virt"\nhost = "token-of-bob"\n')
-    card.put("approval-token.uri", scene.server.activation() + "\n")
+    _, lines = scene.server.typed_activation()
+    card.put("approval-token.toml", 'board = "qemu-virt"\nhost = "token-of-bob"\n' + lines)
     scene.power_on()
     scene.machine.lines.stays("red", scene.machine.began, 540)
     time.sleep(1)
@@ -112,14 +112,27 @@ def owner_changes(scene):
     if scene.server.devices():
         raise Timeout("the token server still lists the device")
     scene.power_on()
-    scene.enroll()
+    type_code(scene)
     scene.login()
-    scene.step("it takes the other files as a new board: enrolled again, a login is approved")
+    scene.step("it takes approval-token.toml as a new board: enrolled again, a login is approved")
     if [device["id"] for device in scene.server.devices()] == [former]:
         raise Timeout("the token is the former one")
     scene.machine.power_off()
     if b"reset: removed all accounts" not in card.get("approval-token.log"):
         raise Timeout("the log on the SD card does not say that the token was reset")
+
+
+def type_code(scene):
+    """The activation code, first with a wrong digit, which is refused."""
+    machine = scene.machine
+    machine.lines.shows("violet", machine.began, 540)
+    scene.step("the LED asks for an activation code: the server came from the SD card")
+    code, _ = scene.server.typed_activation()
+    since = time.monotonic()
+    for text in (code[:-1] + str((int(code[-1]) + 1) % 10), code):
+        time.sleep(5)
+        machine.type(text)
+    scene.enroll(since, "the code was typed on the USB keyboard, at first with a wrong digit")
 
 
 def failed_start_is_repeated(scene):

@@ -23,6 +23,7 @@ COLORS = {
     "red": (True, False, False),
     "green": (False, True, False),
     "blue": (False, False, True),
+    "violet": (True, False, True),
     "amber": (True, True, False),
     "white": (True, True, True),
 }
@@ -175,8 +176,8 @@ class Lines:
 
 
 class Machine:
-    def __init__(self, directory, card, loader):
-        """`loader` is U-Boot, which takes everything else from the card."""
+    def __init__(self, directory, card, loader, has_watchdog=False):
+        """`loader` is U-Boot, which takes everything else from the card. A slow guest may be too late for a watchdog."""
         self.directory = pathlib.Path(directory)
         self.console = self.directory / "console.log"
         for name in ("qmp.sock", "qtest.sock", "shell.sock"):
@@ -194,6 +195,8 @@ class Machine:
         command += ["-chardev", f"socket,id=test,path={self.directory}/shell.sock,server=on,wait=off"]
         command += ["-qmp", f"unix:{self.directory}/qmp.sock,server=on,wait=off"]
         command += ["-qtest", f"unix:{self.directory}/qtest.sock,server=on,wait=off", "-qtest-log", "none"]
+        if has_watchdog:
+            command += ["-device", "i6300esb"]
         # Stopped until the button's line has its level: like a pull-up, it is there before power is.
         command += ["-S"]
         self.began = time.monotonic()

@@ -42,13 +42,13 @@ class Scene:
 
     # The board
 
-    def power_on(self, unit=None, options=""):
+    def power_on(self, unit=None, options="", has_watchdog=False):
         """`unit` is the text of a systemd unit that runs in this boot; it is not on the SD card."""
         if unit:
             text = base64.b64encode(unit.encode()).decode()
             options = f"systemd.set_credential_binary=systemd.extra-unit.test.service:{text} systemd.wants=test.service"
         self.card.put("kernel-options.txt", f"extra={OPTIONS} {options}".strip() + "\n")
-        self.machine = Machine(self.directory, self.card.path, self.loader)
+        self.machine = Machine(self.directory, self.card.path, self.loader, has_watchdog)
 
     def says(self, text, seconds, since=0):
         """Waits for a text on the console after its first `since` characters."""
@@ -59,9 +59,9 @@ class Scene:
 
     # The user and the portal
 
-    def enroll(self, seconds=540):
-        self.machine.lines.shows("amber", self.machine.began, seconds)
-        self.step("the LED asks for a new PIN: the board and the URI came from the SD card")
+    def enroll(self, since=None, why="the board and the URI came from the SD card"):
+        self.machine.lines.shows("amber", since or self.machine.began, 540)
+        self.step(f"the LED asks for a new PIN: {why}")
         time.sleep(1)
         self.machine.type(PIN)
         time.sleep(3)

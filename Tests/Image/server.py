@@ -59,6 +59,12 @@ class Server:
     def activation(self):
         return json.loads(self.admin("activation-code", "alice", "--json"))["uri"]
 
+    def typed_activation(self):
+        """An activation code, and the lines of approval-token.toml with which it can be typed."""
+        form = urllib.parse.parse_qs(urllib.parse.urlsplit(self.activation()).query)
+        (code,), (address,), (pin,) = (form[name] for name in ("code", "server", "pin_sha256"))
+        return code, f'server = "{address}"\nserver_pin = "{pin}"\n'
+
     def portal(self, path, method=None, **form):
         request = urllib.request.Request(f"{self.address}/oauth/api/v4/{path}", method=method)
         request.add_header("Authorization", f"Basic {self.credentials}")

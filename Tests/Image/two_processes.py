@@ -15,6 +15,7 @@ import threading
 import time
 
 from machine import Timeout, slowness, wait
+from package import APT, put_upgrade
 from scene import PIN, Scene, run
 from shell import UNIT, Shell
 
@@ -28,8 +29,9 @@ STATE = "--state /var/lib/approval-token"
 
 
 class TwoProcesses:
-    def __init__(self, scene, count, seed):
-        self.scene, self.count, self.seed = scene, count, seed
+    def __init__(self, scene, count, seed, later):
+        """`later` is the version of the package on the SD card."""
+        self.scene, self.count, self.seed, self.later = scene, count, seed, later
         self.machine, self.server, self.shell = scene.machine, scene.server, Shell(scene.machine)
 
     def kill(self, unit):
@@ -138,30 +140,36 @@ class TwoProcesses:
     def journal_of(self, process):
         return self.shell.run(f"journalctl --quiet --output cat _PID={process}")
 
+    def waits_for_answer(self, process):
+        """Types a digit and deletes it, because an entry without a key is erased after a time."""
+        self.machine.qmp.key("kp_9")
+        self.machine.qmp.key("backspace")
+        return "the service stops when the answer" in self.journal_of(process)
+
     def upgrade_waits_for_answer(self):
-        """The end of an upgrade by dpkg: the maintainer script of the package restarts both processes."""
+        """By apt, from a repository on the SD card."""
         self.is_idle()
+        self.shell.run(f"{APT} update")
         processes = [self.main_process(unit) for unit in (DEVICE, NETWORK)]
         request = self.half_typed_payment()
-        version = self.shell.run("dpkg-query --show --showformat='${Version}\\n' approval-token").strip()
-        self.shell.run(
-            "systemd-run --quiet --unit=upgrade --property=RemainAfterExit=yes --setenv=DEBIAN_FRONTEND=noninteractive "
-            "--setenv=DPKG_MAINTSCRIPT_PACKAGE=approval-token --setenv=DPKG_MAINTSCRIPT_NAME=postinst "
-            f"/var/lib/dpkg/info/approval-token.postinst configure {version}")
+        self.shell.run("systemd-run --quiet --unit=upgrade --property=RemainAfterExit=yes "
+                       f"--setenv=DEBIAN_FRONTEND=noninteractive {APT} upgrade")
         # Before, the other digits would prove nothing.
-        wait(60, "the service should wait for the answer",
-             lambda: "the service stops when the answer" in self.journal_of(processes[0]))
+        wait(300, "the service should wait for the answer", lambda: self.waits_for_answer(processes[0]))
         self.machine.type(PIN[2:])
         wait(60, "the portal should read that the payment is approved", lambda: self.server.is_authenticated(request))
-        wait(180, "the maintainer script should end",
+        wait(600, "the upgrade should end",
              lambda: self.shell.run("systemctl show --value -p SubState upgrade.service").strip() == "exited")
+        version = self.shell.run("dpkg-query --show --showformat='${Version}\\n' approval-token").strip()
+        if version != self.later:
+            raise Timeout(f"the version is {version}, not {self.later}: {self.shell.run('journalctl --unit upgrade | tail')}")
         for unit, process in zip((DEVICE, NETWORK), processes):
             wait(60, f"{unit} should be restarted", lambda: self.main_process(unit) not in (process, "0"))
         if self.server.answers(request) != 1:
             raise Timeout(f"{self.server.answers(request)} answers; the former process: {self.journal_of(processes[0])[-500:]}")
         self.scene.login()
-        self.scene.step("an upgrade after two digits of the PIN waits for the others and the answer, and restarts both processes;"
-                        " then a login is approved")
+        self.scene.step("an upgrade by apt after two digits of the PIN waits for the others and the answer, and restarts both"
+                        " processes; then a login is approved")
 
     def hang_of_network_ends(self):
         process = self.main_process(NETWORK)
@@ -258,12 +266,13 @@ def main():
 
     def steps():
         scene.flash(image)
+        later = put_upgrade(scene.card, scratch / "package")
         scene.power_on(unit=UNIT)
         scene.enroll()
         scene.login()
         scene.payment()
         scene.step("a login was approved with the button, a payment with the PIN")
-        processes = TwoProcesses(scene, count, seed)
+        processes = TwoProcesses(scene, count, seed, later)
         processes.units_run()
         processes.processes_are_separate()
         processes.journal_has_fields()

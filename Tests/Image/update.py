@@ -1,88 +1,36 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Updates the system of an emulated board: a good one, one whose service does not start, others that are refused; with power
-losses while U-Boot starts, while an update is installed, and while it is on trial.
+"""Updates the system of an emulated board: a good one with another kernel, one whose service does not start, one whose kernel
+panics, others that are refused; with power losses while U-Boot starts, while an update is installed, and while it is on
+trial, and with a kernel that hangs then.
 
-usage: update.py IMAGE TOKEN_SERVER SCRATCH CERTIFICATE KEY
+usage: update.py IMAGE TOKEN_SERVER SCRATCH CERTIFICATE KEY [BUNDLE]
 
-CERTIFICATE and KEY are those of the image. Exit code 1: a step failed.
+CERTIFICATE and KEY are those of the image. BUNDLE is the good update, in place of one that is made from the image. Exit code
+1: a step failed.
 """
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import time
 
-from card import COPIES, Card
+from bundles import BROKEN, Bundles
+from card import COPIES
 from machine import Timeout, wait
 from scene import Scene, run
 from shell import UNIT, Shell
 
-PACKAGING = pathlib.Path(__file__).parents[2] / "packaging/image"
-SLOTS = PACKAGING / "root/usr/libexec/approval-token/slots"
-NEW, BROKEN = "100.1", "100.2"
+SLOTS = pathlib.Path(__file__).parents[2] / "packaging/image/root/usr/libexec/approval-token/slots"
 BUNDLE = "approval-token.raucb"
-
-
-class Bundles:
-    """Updates that are made from the image."""
-
-    def __init__(self, image, directory, certificate, key):
-        self.card, self.directory, self.certificate, self.key = Card(image), directory, certificate, key
-        directory.mkdir()
-        slot = self.card.slots["A"]
-        self.kernel = self.copy(slot.kernel.offset, slot.kernel.size, "kernel")
-        self.root = directory / "root"
-        subprocess.run(
-            ["unsquashfs", "-quiet", "-no-progress", "-offset", str(slot.root.offset), "-d", self.root, image], check=True,
-            stdout=subprocess.DEVNULL)
-
-    def copy(self, offset, size, name):
-        path = self.directory / name
-        path.write_bytes(self.card.read(offset, size))
-        return path
-
-    def small(self, name):
-        """A file in place of a root or a kernel, for bundles that are refused."""
-        path = self.directory / name
-        path.write_bytes(os.urandom(1 << 16))
-        return path
-
-    def sign(self, name, version, root, kernel, certificate=None, key=None, product=None):
-        environment = os.environ | ({"COMPATIBLE": product} if product else {})
-        bundle = self.directory / name
-        subprocess.run(
-            [PACKAGING / "make-bundle", root, kernel, version, certificate or self.certificate, key or self.key, bundle],
-            check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        return bundle
-
-    def of_another_key(self):
-        key, certificate = self.directory / "other.key", self.directory / "other.pem"
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=another", "-keyout", key, "-out",
-             certificate], check=True, stderr=subprocess.DEVNULL)
-        return self.sign("other-key.raucb", NEW, self.small("r1"), self.small("k1"), certificate, key)
-
-    def of_another_product(self):
-        return self.sign("other-product.raucb", NEW, self.small("r2"), self.small("k2"), product="another")
-
-    def of_version(self, version):
-        """The system of the image, with another version."""
-        (self.root / "usr/share/approval-token/image-version").write_text(version + "\n")
-        image = self.directory / "root.img"
-        subprocess.run(
-            ["mksquashfs", self.root, image, "-noappend", "-quiet", "-no-progress", "-comp", "zstd", "-Xcompression-level", "1",
-             "-b", "256K"], check=True, stdout=subprocess.DEVNULL)
-        return self.sign(f"{version}.raucb", version, image, self.kernel)
-
-    def broken(self):
-        """Its service does not start."""
-        program = self.root / "usr/libexec/approval-token/approval-tokend"
-        program.unlink()
-        program.write_text("#!/bin/sh\nexit 1\n")
-        program.chmod(0o755)
-        return self.of_version(BROKEN)
+# Without a timeout after a panic, the kernel does nothing any more, and only the watchdog restarts the board.
+HANG = """[Unit]
+Before=approval-token-self-test.service
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -c "until grep -qx active /sys/class/watchdog/watchdog0/state; do sleep 1; done; \
+echo 0 >/proc/sys/kernel/panic; echo c >/proc/sysrq-trigger"
+"""
 
 
 class Updates:
@@ -160,7 +108,7 @@ class Updates:
     def refusals(self, bundles):
         scene = self.scene
         for bundle in (bundles.of_another_key(), bundles.of_another_product()):
-            self.card.put_file(bundle.name, bundle)
+            self.card.put_file(bundle.path.name, bundle.path)
         scene.power_on(unit=UNIT)
         scene.enroll()
         scene.login()
@@ -185,9 +133,9 @@ class Updates:
         """Whether a part of slot B was written."""
         return self.card.read(self.card.slots["B"].root.offset, 4096).strip(b"\0\xff")
 
-    def power_loss_in_installation(self, bundle):
+    def power_loss_in_installation(self, update):
         scene = self.scene
-        self.card.put_file(BUNDLE, bundle)
+        self.card.put_file(BUNDLE, update.path)
         scene.power_on()
         scene.says("update: installing", 540)
         scene.step("an update on the SD card is being installed")
@@ -213,23 +161,38 @@ class Updates:
         self.check("a power loss in a trial should count as an attempt", self.state()["BOOT_B_LEFT"] == "2")
         print("  ok          slot B starts on trial; the power is cut: two attempts are left", flush=True)
 
-    def trial_passes(self):
+    def hangs_in_trial(self):
         scene = self.scene
-        scene.power_on()
+        scene.power_on(unit=HANG, has_watchdog=True)
+        self.starts("B")
+        scene.says("end Kernel panic", 300)
+        scene.machine.ends(120)
+        if '"WATCHDOG"' not in scene.machine.qmp.stream.read():
+            raise Timeout("the board was not restarted by its watchdog")
+        self.check("a hang in a trial should count as an attempt", self.state()["BOOT_B_LEFT"] == "1")
+        scene.step("slot B, on trial: its kernel hangs, and the watchdog restarts the board; one attempt is left")
+
+    def trial_passes(self, update):
+        scene = self.scene
+        scene.power_on(unit=UNIT)
         scene.machine.qmp.do("set_link", name="net", up=False)
         self.starts("B")
-        scene.says(f"update: version {NEW} is in use", 600)
+        scene.says(f"update: version {update.version} is in use", 600)
         wait(30, "slot B should be marked good", lambda: self.state()["BOOT_B_GOOD"] == "1")
         scene.step("slot B, without a network: its self-test has passed, and it is marked good")
         scene.machine.qmp.do("set_link", name="net", up=True)
         scene.login(300)
         scene.payment()
         scene.step("with a network: a login is approved with the button, a payment with the PIN")
+        kernel = Shell(scene.machine).run("uname -r")
+        if kernel != update.kernel:
+            raise Timeout(f"the kernel should be {update.kernel}, not {kernel}")
+        scene.step(f"its kernel is {kernel}")
         scene.machine.power_off()
 
-    def trial_fails(self, bundle):
+    def trial_fails(self, update, panicking):
         scene = self.scene
-        self.card.put_file(BUNDLE, bundle)
+        self.card.put_file(BUNDLE, update.path)
         scene.power_on()
         self.starts("B")
         scene.says("update: installed, restarting", 900)
@@ -242,26 +205,30 @@ class Updates:
         scene.machine.ends(300)
         scene.step("the board restarts")
         self.check("a slot whose self-test failed should be bad", self.state()["BOOT_A_LEFT"] == "0")
-        scene.power_on()
+        self.card.put_file(panicking.path.name, panicking.path)
+        scene.power_on(unit=UNIT)
         self.starts("B")
         scene.login(540)
         scene.payment()
         scene.step("slot B again: a login and a payment are approved")
+        Shell(scene.machine).run(f"rauc install /boot/firmware/{panicking.path.name}", 300)
+        scene.step("an update whose initramfs is damaged is installed into slot A")
         scene.machine.power_off()
         log = self.card.get("approval-token.log").decode()
-        for text in (f"version {NEW} is in use", "self-test failed", f"version {BROKEN} is not used"):
+        for text in ("is in use", "self-test failed", f"version {BROKEN} is not used"):
             if text not in log:
                 raise Timeout(f"the log on the SD card does not say: {text}")
         print("  ok          the log on the SD card says so", flush=True)
 
-    def attempts_end(self):
-        """As after a reset by the watchdog, or a hang that a user ends by unplugging."""
-        self.slots("set-primary", "A")
+    def panics(self):
         for left in "210":
-            self.loses_power_in_start("A")
+            self.scene.power_on()
+            self.starts("A")
+            self.scene.says("Kernel panic", 120)
+            self.scene.machine.ends(120)
             self.check("each start should count", self.state()["BOOT_A_LEFT"] == left)
         self.loses_power_in_start("B")
-        self.scene.step("after three starts of slot A that ended early, slot B starts")
+        self.scene.step("slot A panics, and the board restarts; after the third time, slot B starts")
 
 
 def main():
@@ -270,9 +237,10 @@ def main():
 
     def steps():
         bundles = Bundles(image, scratch / "bundles", *sys.argv[4:6])
-        new, broken = bundles.of_version(NEW), bundles.broken()
-        shutil.rmtree(bundles.root)
-        print(f"  two updates were made, of {new.stat().st_size / 1e6:.0f} MB", flush=True)
+        new = bundles.given(pathlib.Path(sys.argv[6])) if len(sys.argv) > 6 else bundles.good()
+        broken, panicking = bundles.broken(), bundles.panicking()
+        bundles.remove_root()
+        print(f"  updates were made; the good one has {new.path.stat().st_size / 1e6:.0f} MB", flush=True)
         scene.flash(image)
         updates = Updates(scene)
         updates.raspberry_pi()
@@ -280,9 +248,10 @@ def main():
         updates.refusals(bundles)
         updates.power_loss_in_installation(new)
         updates.installation()
-        updates.trial_passes()
-        updates.trial_fails(broken)
-        updates.attempts_end()
+        updates.hangs_in_trial()
+        updates.trial_passes(new)
+        updates.trial_fails(broken, panicking)
+        updates.panics()
 
     return run(scene, steps)
 

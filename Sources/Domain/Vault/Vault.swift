@@ -25,7 +25,13 @@ package final class Vault: Sendable {
   private let path: String
   private let storage: Mutex<Storage>
   /// Changes that become durable with the next transaction, in order.
-  private let deferred = Mutex<[DeferredChange]>([])
+  private let deferred = Mutex<[Deferred]>([])
+
+  enum Deferred {
+    case change(DeferredChange)
+    /// The end of a right attempt, whose count this is.
+    case clearing(PINRecord)
+  }
 
   private struct Storage: ~Copyable {
     let connection: Connection
@@ -166,7 +172,9 @@ package final class Vault: Sendable {
     }
   }
 
-  package func enqueue(_ change: DeferredChange) { deferred.withLock { $0.append(change) } }
+  package func enqueue(_ change: DeferredChange) { enqueue(.change(change)) }
+
+  func enqueue(_ change: Deferred) { deferred.withLock { $0.append(change) } }
 
   package var queueLength: Int { deferred.withLock { $0.count } }
 
@@ -179,7 +187,14 @@ package final class Vault: Sendable {
   /// The transactions whose intents are resolved by a deferred change.
   var resolvedSoon: Set<TransactionID> {
     deferred.withLock { changes in
-      Set(changes.compactMap { if case .resolveIntent(let transaction, _) = $0 { transaction } else { nil } })
+      Set(changes.compactMap { if case .change(.resolveIntent(let transaction, _)) = $0 { transaction } else { nil } })
+    }
+  }
+
+  /// The counts that are cleared by a deferred change.
+  var clearedSoon: [PINRecord] {
+    deferred.withLock { changes in
+      changes.compactMap { if case .clearing(let counted) = $0 { counted } else { nil } }
     }
   }
 

@@ -151,7 +151,7 @@ package final class Vault: Sendable {
   /// happened.
   /// - Parameter erasing: whether `body` removes or replaces a secret. Then, when this returns, the former contents of
   ///   its pages are in no file, unless another process was reading the vault; they are erased with the next
-  ///   transaction.
+  ///   transaction or `flush` after that.
   func transaction<Result: Sendable>(
     erasing: Bool = false, _ body: @Sendable (borrowing Connection) throws -> Result
   ) throws(StateStoreError) -> Result {
@@ -178,8 +178,12 @@ package final class Vault: Sendable {
 
   package var queueLength: Int { deferred.withLock { $0.count } }
 
+  /// Without changes, erases what is still in the log because another process was reading, if that process has ended.
   package func flush() throws(StateStoreError) {
-    guard deferred.withLock({ !$0.isEmpty }) else { return }
+    guard deferred.withLock({ !$0.isEmpty }) else {
+      _ = storage.withLockIfAvailable { $0.eraseResidue(waits: false) }
+      return
+    }
     try transaction { _ in }
     storage.withLock { $0.keepLogShort() }
   }

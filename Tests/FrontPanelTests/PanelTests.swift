@@ -64,6 +64,28 @@ import Testing
     await running.value
   }
 
+  /// A wake-up for each edge of the blips, and none between them.
+  @Test(
+    "An idle panel sleeps from one edge of the LED to the next",
+    arguments: [(0, [60, 10_000, 10_060, 20_000]), (2, [60, 300, 360, 10_000])])
+  func idlePanelSleeps(pending: Int, edges: [Int64]) async {
+    let keypad = KeypadChannel(clock: clock)
+    let panel = FrontPanel(
+      button: button, indicator: indicator, sounder: TestSounder(), keypad: keypad, clock: clock)
+    let running = Task { await panel.run() }
+    button.continuation.yield(.up(clock.now))
+    await panel.show(.idle(pending: pending))
+    for edge in edges {
+      await clock.untilAsleep()
+      for _ in 0..<50 { await Task.yield() }
+      #expect(clock.sleeping == 1)
+      #expect(clock.untilNextWakes.map { clock.now + $0 } == MonotonicInstant(uptime: .milliseconds(edge)))
+      clock.advance(by: clock.untilNextWakes ?? .zero)
+    }
+    button.continuation.finish()
+    await running.value
+  }
+
   @Test("A confirmation is played to its end") func aConfirmationIsPlayedToItsEnd() async throws {
     let panel = panel()
     let showing = Task { await panel.show(.confirmed) }

@@ -26,4 +26,47 @@ import Testing
     #expect(try JSON.decode(RegistrationRequest.self, from: body).boardSerial == serial)
     #expect(String(decoding: body, as: UTF8.self).contains("board_serial") == (serial != nil))
   }
+
+  /// What a server refuses; each error has the number 10001.
+  enum Refusal: CaseIterable {
+    case credentials, version, versionForToken
+  }
+
+  /// Fails if a server that is too old for this token, or says so, costs the registration.
+  @Test(
+    "Only refused client credentials make a registered device register again, not each error with the number 10001",
+    arguments: Refusal.allCases)
+  func registersAgain(refusal: Refusal) async throws {
+    let registry = ApprovalTestKit.MemoryRegistry()
+    let server = try FakeServer(registry: registry)
+    let http = server.makeHTTPTransport()
+    let id = try server.adapter(http).id
+    let entry = AuditEntry(.removed, wallClockMilliseconds: 0)
+    for account in try registry.accounts() { try registry.wipe(account: account.id, if: nil, entry) }
+    switch refusal {
+    case .credentials:
+      server.on("/oauth/token") { _ in
+        HTTPResponse(status: 401, body: JSON.encode(OAuthError(OAuthError.invalidClient, "unknown key")))
+      }
+    case .version: server.on("/configuration", problem: .configurationInvalid)
+    case .versionForToken:
+      server.on("/oauth/token", status: 400, #"{"error":"invalid_request","error_code":10001}"#)
+    }
+    let enrollment = Enrollment(registry: registry, in: server.environment, pinPrompter: nil, progress: { _ in }) {
+      _ in http
+    }
+    let uri = ActivationURI(server: FakeServer.url, code: try #require(ActivationCode("0000000000000")), pins: [])
+    // The fake server registers no devices.
+    let error = await #expect(throws: TokenServerError.self) {
+      try await enrollment.enroll(
+        uri, name: nil, trust: ServerTrust(),
+        capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
+    }
+    let isAgain = refusal == .credentials
+    #expect(http.requests.contains { String(decoding: $0.body, as: UTF8.self).contains("client_name") } == isAgain)
+    #expect(registry.audit.contains { $0.kind == .wiped } == isAgain)
+    let kept = try #require(try registry.servers().first { $0.id == id })
+    #expect(try DeviceCredentials(kept).clientID == (isAgain ? nil : FakeServer.clientID))
+    if !isAgain { #expect(error?.number == 10001) }
+  }
 }

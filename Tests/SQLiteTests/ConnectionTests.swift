@@ -35,6 +35,15 @@ import Testing
     rmdir(path)
   }
 
+  @Test("Does not ask for a private file that may be shared") func rejectsDirectoryThatMayBeShared() throws {
+    mkdir(fixture.database, 0o755)
+    let error = #expect(throws: SQLiteError.self) {
+      _ = try Connection(path: fixture.database, readOnly: true, isPrivate: false)
+    }
+    #expect(error?.message == "not a regular file")
+    rmdir(fixture.database)
+  }
+
   @Test("Names a missing directory") func namesAMissingDirectory() {
     let error = #expect(throws: SQLiteError.self) { _ = try Connection(path: "\(fixture.path)/no/file") }
     #expect(error?.description == "create \(fixture.path)/no/file: No such file or directory (SQLite 14)")

@@ -24,6 +24,7 @@ final class MemoryStore: BackendStore {
     var contest: (@Sendable () throws -> Void)?
     /// The waits before the next attempts with a PIN.
     var waits: [Duration] = []
+    var flushes = 0
   }
 
   let registry = MemoryRegistry()
@@ -39,6 +40,7 @@ final class MemoryStore: BackendStore {
   func tamper(_ isTamperedWith: Bool = true) { state.withLock { $0.isTamperedWith = isTamperedWith } }
   func wait(_ duration: Duration) { state.withLock { $0.waits.append(duration) } }
   func contest(_ body: @escaping @Sendable () throws -> Void) { state.withLock { $0.contest = body } }
+  var flushes: Int { state.withLock { $0.flushes } }
   func pin(of account: AccountID) -> PIN? { state.withLock { $0.pins[account]?.pin } }
 
   // MARK: BackendStore
@@ -134,7 +136,7 @@ final class MemoryStore: BackendStore {
   func record(_ entry: AuditEntry) throws(StateStoreError) { try registry.record(entry) }
   func enqueue(_ change: DeferredChange) { registry.enqueue(change) }
   var queueLength: Int { registry.queueLength }
-  func flush() throws(StateStoreError) {}
+  func flush() throws(StateStoreError) { state.withLock { $0.flushes += 1 } }
   func journal(_ intent: AnswerIntent, _ entry: AuditEntry) throws(StateStoreError) {
     try registry.journal(intent, entry)
   }

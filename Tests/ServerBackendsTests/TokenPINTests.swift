@@ -70,6 +70,19 @@ import Testing
     #expect(fixture.panel.shown.last == .mustEnroll)
   }
 
+  /// No decision follows that clears the count of the attempt.
+  @Test("The verdict about a right one is durable, and one of a wrong one needs nothing") func durable() async throws {
+    let unlocked = Task { [fixture, ann] in
+      _ = try await fixture.pins.unlock(ann, for: .oneTimePassword, length: 5, on: fixture.panel, { _ in })
+    }
+    await fixture.enter("11111")
+    await fixture.panel.until(challenges: 2)
+    #expect(fixture.store.flushes == 0)
+    fixture.panel.perform(.typed("13579"))
+    try await unlocked.value
+    #expect(fixture.store.flushes == 1)
+  }
+
   @Test("A wait is over before the PIN is verified") func wait() async throws {
     fixture.store.wait(.seconds(30))
     let unlocked = Task { [fixture, ann] in

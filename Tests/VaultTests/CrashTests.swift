@@ -34,6 +34,7 @@ import VaultModel
         model = try #require(steps.first { $0 == state }, "\(situation)")
         if model == steps.last { done += 1 }
       }
+      model = model.stored
       #expect(try vault.verifyAudit() == .intact(lines: Int64(model.audit.count), first: 1), "\(situation)")
     }
     #expect(done > 120, "seed \(seed)")

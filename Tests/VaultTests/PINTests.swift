@@ -111,6 +111,42 @@ import VaultModel
     try elsewhere.expectWrong(alice)
     try vault.clear(counted)
     #expect(try counts == FailureCounts(max: 3, previous: 2))
+    try vault.flush()
+    #expect(try fixture.vault().pinStatus(of: alice, in: clock.environment)?.counts.previous == 2)
+  }
+
+  @Test(
+    "That is right has no count from then on; in storage from the next change on",
+    arguments: [
+      { try $0.record(entry(.opened, alice)) }, { try $0.flush() },
+      { try $0.journal(intent(login, alice), entry(.decided, alice)) }, { try $0.expectWrong(bob) },
+    ] as [@Sendable (Vault) throws -> Void])
+  func clearsItsCountWithTheNextChange(change: @Sendable (Vault) throws -> Void) throws {
+    try vault.setPIN(of: bob, to: pin("24680"), keys: secrets("bob's keys"))
+    #expect(try vault.unlock(alice, "13579").text == "alice's keys")
+    #expect(try counts == FailureCounts(max: 3, previous: 0))
+    let crashed = try fixture.vault()
+    #expect(try crashed.pinStatus(of: alice, in: clock.environment)?.counts == FailureCounts(max: 3, previous: 1))
+    try change(vault)
+    #expect(try crashed.pinStatus(of: alice, in: clock.environment)?.counts == FailureCounts(max: 3, previous: 0))
+  }
+
+  /// A limit of three: two crashes cost two attempts, and the third is not lost by a third crash.
+  @Test("That is right is accepted whatever the number of crashes after it") func isAcceptedAfterCrashes() throws {
+    for attempt in [1, 2, 0, 1, 2, 0, 1] {
+      let restarted = try fixture.vault()
+      #expect(try restarted.unlock(alice, "13579").text == "alice's keys")
+      #expect(try fixture.vault().pinStatus(of: alice, in: clock.environment)?.counts.previous == attempt)
+    }
+  }
+
+  /// Fails if a change that finds no row to clear stays in the way of others.
+  @Test("That is right does not stop an account from being removed") func isClearedInARemovedAccount() throws {
+    #expect(try vault.unlock(alice, "13579").text == "alice's keys")
+    try fixture.vault().wipe(account: alice, entry(.wiped))
+    try vault.record(entry(.opened, bob))
+    #expect(vault.queueLength == 0)
+    #expect(try counts == nil)
   }
 
   /// With parameters that scrypt refuses, nothing can be derived, but the attempt is counted.

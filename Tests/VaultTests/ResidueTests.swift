@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
+import Foundation
 import MobileAuth
 import SQLite
 import Secrets
@@ -75,6 +76,39 @@ import VaultModel
       try remove()
       #expect(try traces(of: ciphertext) == 0, "\(what) of \(size) bytes")
     }
+  }
+
+  /// The wipe waits 5 s for the reader, in a thread of its own.
+  @Test(
+    "After a wipe during which another process reads for long: with the next change, flush or start",
+    arguments: [
+      { try $0.vault.record(entry(.opened, bob)) }, { try $0.vault.flush() }, { _ = try $0.fixture.vault() },
+    ] as [@Sendable (ResidueTests) throws -> Void])
+  func afterAWipeDuringASnapshot(next: @escaping @Sendable (ResidueTests) throws -> Void) async throws {
+    try vault.put(account(alice))
+    let ciphertext = try fixture.raw { raw in
+      try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
+    }
+    let (during, after) = try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread {
+        continuation.resume(
+          with: Result {
+            let during = try fixture.raw { reader in
+              try reader.snapshot { snapshot in
+                _ = try snapshot.rows("SELECT id FROM accounts") { _ in }
+                try vault.wipe(account: alice, entry(.wiped))
+                try vault.record(entry(.opened, bob))
+                try vault.flush()
+                return try traces(of: ciphertext)
+              }
+            }
+            try next(self)
+            return (during, try traces(of: ciphertext))
+          })
+      }
+    }
+    #expect(during > 0, "the reader needs the former pages")
+    #expect(after == 0)
   }
 
   /// The number of 16-byte pieces of the ciphertext that are found, at any offset of any file.

@@ -8,7 +8,7 @@ import Testing
 import Vault
 
 /// A temporary directory for one test, deleted with its contents when the test releases it.
-final class VaultFixture {
+final class VaultFixture: Sendable {
   let path: String
 
   /// - Parameter base: the parent directory. A memory file system speeds up tests that need thousands of directories.

@@ -76,13 +76,41 @@ import VaultModel
     #expect(try fixture.vault().auditLines(newest: 3).map(\.entry.kind) == [.announced, .opened, .decided])
   }
 
-  /// One more than the decision, because the count is durable before the PIN is verified.
-  @Test("A PIN that the token verifies waits once for its count") func pinCount() throws {
-    try vault.setPIN(of: alice, to: pin("1"), keys: secrets("keys"))
-    try vault.record(entry(.opened, alice))
-    let clock = PatientClock(wallClockMilliseconds: 0)
+  private func setPIN(limit: Int) throws {
+    try vault.setPIN(of: alice, to: pin("1"), keys: secrets("keys"), limit: limit)
+    // The first commit after a truncation also writes the header of the log.
+    try vault.record(entry(.loggedIn, alice))
+  }
+
+  /// One more than without a PIN, because the count is durable before the PIN is verified.
+  @Test("An approval with a PIN that the token verifies waits three times") func approvalWithPIN() throws {
+    try setPIN(limit: 3)
+    let hintToLED = syncs {
+      vault.enqueue(.record(entry(.announced, alice)))
+      vault.enqueue(.record(entry(.opened, alice)))
+    }
+    #expect(hintToLED == 0)
+    #expect(try syncs { _ = try vault.unlock(alice, "1") } == 1, "from Enter to the verdict")
     #expect(
-      try syncs { _ = try vault.unlock(alice, with: pin("2"), in: clock.environment) } == 2, "the count and the result")
+      try syncs { try vault.journal(intent(transaction, alice, key: "k"), entry(.decided, alice)) } == 1,
+      "from the verdict until the answer is sent")
+    vault.enqueue(.resolveIntent(transaction, entry(.settled, alice)))
+    #expect(try syncs { try vault.flush() } == 1, "the end")
+    let restarted = try fixture.vault()
+    let clock = PatientClock(wallClockMilliseconds: 0)
+    #expect(try restarted.pinStatus(of: alice, in: clock.environment)?.counts == FailureCounts(max: 3, previous: 0))
+  }
+
+  @Test("A wrong PIN waits for its count and for its audit entry") func wrongPIN() throws {
+    try setPIN(limit: 3)
+    #expect(try syncs { try vault.expectWrong(alice) } == 2)
+  }
+
+  /// Otherwise a crash after the verdict would wipe the account of a user who knows the PIN.
+  @Test("A right PIN in the last allowed attempt is durable at once") func lastAttempt() throws {
+    try setPIN(limit: 1)
+    #expect(try syncs { _ = try vault.unlock(alice, "1") } == 2)
+    #expect(try fixture.vault().unlock(alice, "1").text == "keys")
   }
 
   @Test("The end of a request that is not written yet is known") func unwrittenEndIsKnown() throws {

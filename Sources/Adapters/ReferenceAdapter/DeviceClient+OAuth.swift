@@ -21,7 +21,8 @@ extension DeviceClient {
   private func oauth(_ url: String, _ form: [(String, String)]) async throws(TokenServerError) -> HTTPResponse {
     guard let clientID else { throw .notAuthenticated("the device is not registered yet") }
     var last: HTTPResponse?
-    var wasRefused = false
+    areCredentialsRefused = false
+    var refusals = 0
     for _ in 0..<Self.tries {
       let assertion: String
       do { assertion = try ClientAssertion.make(clientID: clientID, audience: issuer, now: now, key: key) } catch {
@@ -45,9 +46,10 @@ extension DeviceClient {
       let error = try? JSON.decode(OAuthError.self, from: response.body)
       let isNonceStale = error?.error == OAuthError.useDPoPNonce && nonce != formerNonce
       // An assertion counts once, and a connection loss can have sent it twice: a second assertion decides.
-      let isFirstRefusal = error?.error == OAuthError.invalidClient && error?.errorCode == nil && !wasRefused
-      guard isNonceStale || isFirstRefusal else { return response }
-      wasRefused = wasRefused || isFirstRefusal
+      let isRefusal = error?.error == OAuthError.invalidClient && error?.errorCode == nil
+      refusals += isRefusal ? 1 : 0
+      areCredentialsRefused = refusals > 1
+      guard isNonceStale || isRefusal && refusals == 1 else { return response }
       last = response
     }
     guard let last else { throw .notAuthenticated("no answer") }

@@ -42,6 +42,8 @@ actor DeviceClient {
   private let revocations: Revocations?
   /// Whether requests use new connections.
   private(set) var isReconnecting = false
+  /// Whether the server refused this device's client credentials, twice in a row, when it was last asked for a token.
+  var areCredentialsRefused = false
 
   private(set) var nonce: String?
   /// A proof that the next call with exactly these values uses.

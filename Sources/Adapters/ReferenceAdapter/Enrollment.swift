@@ -216,7 +216,8 @@ package struct Enrollment: Sendable {
     } catch {
       guard nilIfGone else { throw error }
       if error == .deviceDeregistered { return nil }
-      if nilIfRefused, case .configurationInvalid = error { return nil }
+      // Not by the error: 10001 also says that a server is too old.
+      if nilIfRefused, await client.areCredentialsRefused { return nil }
       guard case .unconfirmedRemoval = error else { throw error }
     }
     progress("the server reports without proof that it has removed this device; querying it again in a minute")

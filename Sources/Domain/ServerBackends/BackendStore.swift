@@ -4,7 +4,8 @@ package import MobileAuth
 package import PINProtection
 package import Secrets
 
-/// The token's storage, as far as backends use it. Every change is durable when the call returns.
+/// The token's storage, as far as backends use it. Every change except `enqueue` is durable when the call returns, and
+/// what `unlock` says.
 package protocol BackendStore: SharedEnrollmentRegistry, StateStore, PushMessageStore {
   /// The device-binding key: without it, a token encrypted with a PIN cannot be decrypted on another device.
   var pinBinding: SecretBytes { get }
@@ -31,7 +32,8 @@ package protocol BackendStore: SharedEnrollmentRegistry, StateStore, PushMessage
   ) throws(StateStoreError) -> FailureCounts?
 
   /// Verifies a PIN and decrypts what is encrypted with a key derived from it. Counts the attempt durably before it
-  /// verifies the PIN, and wipes the account after the last allowed attempt.
+  /// verifies the PIN, and wipes the account after the last allowed attempt. A right PIN clears the count with the next
+  /// change or `flush`, so that an answer waits for storage once; at once if the attempt was the last allowed one.
   /// - Throws: `.notFound` if the account has no PIN here; `.corrupt` also if a stored count is missing.
   func unlock(
     _ account: AccountID, with pin: PIN, in environment: TokenEnvironment

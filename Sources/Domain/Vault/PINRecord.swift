@@ -69,6 +69,15 @@ struct PINRecord: Equatable {
       """, account.text, Int64(limit), Int64(failures), sealedBytes, keys.mac(canonical))
   }
 
+  /// Clears the count of a row that has this record. Does nothing if there is no such row.
+  func clear(on connection: borrowing Connection, _ keys: VaultKeys) throws {
+    var cleared = self
+    cleared.failures = 0
+    try connection.run(
+      "UPDATE pins SET failures = 0, mark = ? WHERE account = ? AND failures = ? AND mark = ?",
+      keys.mac(cleared.canonical), account.text, Int64(failures), keys.mac(canonical))
+  }
+
   private var canonical: CanonicalBytes {
     var bytes = CanonicalBytes("pins", account.text)
     bytes.add(Int64(limit))

@@ -5,9 +5,12 @@ import SQLite
 package import Secrets
 
 /// Verification of PINs by this token. Order of an attempt: enforce the wait, count the attempt, check that the count
-/// is in storage, and only then verify the PIN. A crash or power loss after the count costs an attempt.
+/// is in storage, and only then verify the PIN. A right PIN clears the count with the next transaction, which is usually
+/// the decision's. A crash or power loss between the two costs an attempt, but never the account of a right PIN, except
+/// while the last allowed attempt is verified.
 extension Vault {
-  /// Verifies a PIN and decrypts the account's keys.
+  /// Verifies a PIN and decrypts the account's keys. If the PIN is right, its count is cleared for this vault; in
+  /// storage with the next transaction or `flush`, or at once if it was the last allowed attempt.
   /// - Parameter environment: for the wait and the audit entry.
   /// - Throws: `.notFound` if the account has no PIN here; `.corrupt` also if a stored count is missing.
   package func unlock(
@@ -23,11 +26,9 @@ extension Vault {
 
   /// Completes a correct attempt. If another attempt was counted since, its count is not cleared.
   func clear(_ counted: PINRecord) throws(StateStoreError) {
-    try transaction { connection in
-      guard var record = try unchanged(counted, on: connection) else { return }
-      record.failures = 0
-      try record.write(to: connection, keys)
-    }
+    enqueue(.clearing(counted))
+    // With this count in storage, the next attempt would wipe the account.
+    if counted.failures >= counted.limit { try flush() }
   }
 
   /// A counted attempt; if the PIN was correct, its count is not cleared yet.

@@ -72,7 +72,9 @@ extension Vault {
   /// Returns nil if the account has no PIN that this token verifies. The first call after a start begins the delay.
   package func pinStatus(of account: AccountID, in environment: TokenEnvironment) throws(StateStoreError) -> PINStatus?
   {
-    guard let record = try snapshot({ try PINRecord.find(account, on: $0, keys) }) else { return nil }
+    let cleared = clearedSoon
+    guard var record = try snapshot({ try PINRecord.find(account, on: $0, keys) }) else { return nil }
+    if cleared.contains(record) { record.failures = 0 }
     let wait = waits.remaining(for: account, failures: record.failures, now: environment.now)
     return PINStatus(counts: record.counts, wait: max(.zero, wait))
   }

@@ -25,7 +25,13 @@ package final class Vault: Sendable {
   private let path: String
   private let storage: Mutex<Storage>
   /// Changes that become durable with the next transaction, in order.
-  private let deferred = Mutex<[DeferredChange]>([])
+  private let deferred = Mutex<[Deferred]>([])
+
+  enum Deferred {
+    case change(DeferredChange)
+    /// The end of a right attempt, whose count this is.
+    case clearing(PINRecord)
+  }
 
   private struct Storage: ~Copyable {
     let connection: Connection
@@ -145,7 +151,7 @@ package final class Vault: Sendable {
   /// happened.
   /// - Parameter erasing: whether `body` removes or replaces a secret. Then, when this returns, the former contents of
   ///   its pages are in no file, unless another process was reading the vault; they are erased with the next
-  ///   transaction.
+  ///   transaction or `flush` after that.
   func transaction<Result: Sendable>(
     erasing: Bool = false, _ body: @Sendable (borrowing Connection) throws -> Result
   ) throws(StateStoreError) -> Result {
@@ -166,12 +172,18 @@ package final class Vault: Sendable {
     }
   }
 
-  package func enqueue(_ change: DeferredChange) { deferred.withLock { $0.append(change) } }
+  package func enqueue(_ change: DeferredChange) { enqueue(.change(change)) }
+
+  func enqueue(_ change: Deferred) { deferred.withLock { $0.append(change) } }
 
   package var queueLength: Int { deferred.withLock { $0.count } }
 
+  /// Without changes, erases what is still in the log because another process was reading, if that process has ended.
   package func flush() throws(StateStoreError) {
-    guard deferred.withLock({ !$0.isEmpty }) else { return }
+    guard deferred.withLock({ !$0.isEmpty }) else {
+      _ = storage.withLockIfAvailable { $0.eraseResidue(waits: false) }
+      return
+    }
     try transaction { _ in }
     storage.withLock { $0.keepLogShort() }
   }
@@ -179,7 +191,14 @@ package final class Vault: Sendable {
   /// The transactions whose intents are resolved by a deferred change.
   var resolvedSoon: Set<TransactionID> {
     deferred.withLock { changes in
-      Set(changes.compactMap { if case .resolveIntent(let transaction, _) = $0 { transaction } else { nil } })
+      Set(changes.compactMap { if case .change(.resolveIntent(let transaction, _)) = $0 { transaction } else { nil } })
+    }
+  }
+
+  /// The counts that are cleared by a deferred change.
+  var clearedSoon: [PINRecord] {
+    deferred.withLock { changes in
+      changes.compactMap { if case .clearing(let counted) = $0 { counted } else { nil } }
     }
   }
 

@@ -60,10 +60,12 @@ extension Vault: StateStore {
   }
 
   /// - Parameter counts: shared by the changes of one transaction.
-  func apply(_ change: DeferredChange, _ counts: inout HourlyCounts, on connection: borrowing Connection) throws {
-    switch change {
-    case .record(let entry): try append(bounded: entry, &counts, on: connection)
-    case .resolveIntent(let transaction, let entry): try resolveIntent(transaction, entry, &counts, on: connection)
+  func apply(_ deferred: Deferred, _ counts: inout HourlyCounts, on connection: borrowing Connection) throws {
+    switch deferred {
+    case .change(.record(let entry)): try append(bounded: entry, &counts, on: connection)
+    case .change(.resolveIntent(let transaction, let entry)):
+      try resolveIntent(transaction, entry, &counts, on: connection)
+    case .clearing(let counted): try counted.clear(on: connection, keys)
     }
   }
 

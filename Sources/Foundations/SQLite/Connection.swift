@@ -25,7 +25,8 @@ package struct Connection: ~Copyable {
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, !isPrivate || status.st_mode & 0o077 == 0
     else {
       throw SQLiteError(
-        call: "open \(path)", code: SQLITE_PERM, message: "not a regular file that only its owner can read and write")
+        call: "open \(path)", code: SQLITE_PERM,
+        message: "not a regular file" + (isPrivate ? " that only its owner can read and write" : ""))
     }
     var opened: OpaquePointer?
     let code = sqlite3_open_v2(
@@ -72,20 +73,28 @@ package struct Connection: ~Copyable {
     _ sql: String, _ values: [any Bindable],
     _ visit: (borrowing Row, _ columnNames: [String]) throws -> Bool
   ) throws {
-    let statement = try prepare(sql)
-    try statement.bind(values)
-    while try statement.step(), try visit(statement.row, statement.columnNames) {}
+    try forEachRow(of: sql, values) { try visit($0.row, $0.columnNames) }
   }
 
   /// Runs a query and reads all rows.
   package func rows<Result>(
     _ sql: String, _ values: (any Bindable)..., as read: (borrowing Row) throws -> Result
   ) throws -> [Result] {
+    var results: [Result] = []
+    try forEachRow(of: sql, values) { statement in
+      results.append(try read(statement.row))
+      return true
+    }
+    return results
+  }
+
+  /// Steps through the rows of a query until `visit` returns false.
+  private func forEachRow(
+    of sql: String, _ values: [any Bindable], _ visit: (borrowing Statement) throws -> Bool
+  ) throws {
     let statement = try prepare(sql)
     try statement.bind(values)
-    var results: [Result] = []
-    while try statement.step() { results.append(try read(statement.row)) }
-    return results
+    while try statement.step(), try visit(statement) {}
   }
 
   /// Runs `body` as a transaction: all its changes are committed, or none. Other connections cannot write in the

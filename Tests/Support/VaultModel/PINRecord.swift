@@ -10,7 +10,10 @@ extension VaultState {
   package struct PINRecord: Sendable, Equatable {
     package var account: AccountID
     package var limit: Int
+    /// In storage.
     package var failures: Int
+    /// Whether the vault's next commit clears the count, because the PIN was right.
+    package var isCleared = false
     package var digits: String
     package var keys: [UInt8]
 
@@ -33,12 +36,29 @@ extension VaultState {
   package func steps(of operation: Operation) -> [VaultState] {
     var next = self
     guard next.apply(operation) else { return [] }
+    var counted = cleared
     guard let account = operation.attemptedAccount,
-      let index = pins.firstIndex(where: { $0.account == account }), pins[index].failures < pins[index].limit
+      let index = counted.pins.firstIndex(where: { $0.account == account }),
+      counted.pins[index].failures < counted.pins[index].limit
     else { return [next] }
-    var counted = self
     counted.pins[index].failures += 1
     return [counted, next]
+  }
+
+  /// What the vault that ran the operations reports, and what its next commit makes durable.
+  package var cleared: VaultState {
+    var state = self
+    for index in pins.indices where pins[index].isCleared {
+      (state.pins[index].failures, state.pins[index].isCleared) = (0, false)
+    }
+    return state
+  }
+
+  /// What another process finds, for example after a crash: it does not know which PINs were right.
+  package var stored: VaultState {
+    var state = self
+    for index in pins.indices { state.pins[index].isCleared = false }
+    return state
   }
 
   /// Tries every PIN of the model on a real vault, which counts attempts.
@@ -64,7 +84,11 @@ extension VaultState {
       pins = (pins.filter { $0.account != pin.account } + [pin]).sorted { $0.account.text < $1.account.text }
       audit.append(AuditEntry(.pinSet, account: pin.account, wallClockMilliseconds: time))
     case .unlock(let account, let digits, let time):
-      return attempt(account, digits, at: time) { $0.failures = 0 }
+      return attempt(account, digits, at: time) { pin in
+        pin.failures += 1
+        pin.isCleared = pin.failures < pin.limit
+        if !pin.isCleared { pin.failures = 0 }
+      }
     case .changePIN(let account, let old, let new, let time):
       var changed = false
       let done = attempt(account, old, at: time) { pin in

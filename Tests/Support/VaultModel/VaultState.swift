@@ -128,6 +128,13 @@ extension VaultState {
   /// - Returns: whether the operation is possible; if not, nothing changes.
   @discardableResult
   package mutating func apply(_ operation: Operation) -> Bool {
+    var next = cleared
+    guard next.change(by: operation) else { return false }
+    self = next
+    return true
+  }
+
+  private mutating func change(by operation: Operation) -> Bool {
     switch operation {
     case .putServer(let server):
       servers = (servers.filter { $0.id != server.id } + [server]).sorted { $0.id.text < $1.id.text }

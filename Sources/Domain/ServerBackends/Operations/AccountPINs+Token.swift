@@ -69,8 +69,10 @@ extension AccountPINs {
     }
   }
 
-  /// The user was proven: fingerprints that stand in for the account are usable from now on.
+  /// The user was proven: fingerprints that stand in for the account are usable from now on. No decision follows whose
+  /// change would clear the count.
   private func noteRightPIN(of id: AccountID) throws {
+    try store.flush()
     users.noteRightPIN(of: id)
     let account = try store.account(id)
     context.unlockedTokens.unlock(account.standIns, of: account.profile, at: account.server, now: environment.now)

@@ -41,7 +41,9 @@ package struct OperationsInterface: Sendable {
     return Application(
       router: router(),
       server: HTTPServerBuilder { responder in
-        FramedChannel(base: HTTP1Channel(responder: responder, configuration: http), largestBody: Request.largestBody)
+        FramedChannel(
+          base: HTTP1Channel(responder: responder, configuration: http), largestBody: Request.largestBody,
+          readiness: readiness)
       },
       configuration: .init(address: .hostname(settings.listen, port: settings.port)),
       onServerRunning: { channel in listening(channel.localAddress?.port ?? 0) },

@@ -76,6 +76,10 @@ package struct OperationsInterface: Sendable {
   private func updateGauges() async {
     set("token_server_devices_connected", hub.connected)
     set("token_server_database_waiting", store.waiting)
+    if let connections = store.connections {
+      set("token_server_database_connections", connections.used, [("state", "used")])
+      set("token_server_database_connections", connections.idle, [("state", "idle")])
+    }
     guard
       let counts = try? await store.read({ database in
         (
@@ -89,8 +93,8 @@ package struct OperationsInterface: Sendable {
     set("token_server_database_bytes", counts.bytes)
   }
 
-  private func set(_ name: String, _ value: Int) {
-    registry.makeMeter(label: name, dimensions: []).set(Int64(value))
+  private func set(_ name: String, _ value: Int, _ labels: [(String, String)] = []) {
+    registry.makeMeter(label: name, dimensions: labels).set(Int64(value))
   }
 
   private static func text(

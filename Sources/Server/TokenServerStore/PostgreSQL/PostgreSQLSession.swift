@@ -45,10 +45,10 @@ final class PostgreSQLSession {
     }
   }
 
-  /// Runs `body` in a transaction, and commits it. Repeats it after a conflict, and once on a new connection if the
-  /// connection was lost before the commit. If it is lost during the commit, nobody knows whether the transaction is
-  /// committed: the caller gets an error, and the client that repeats its request gets the stored reply. A single
-  /// statement is repeated also then.
+  /// Runs `body` in a transaction, and commits it. Repeats it after a conflict; once if the tables were changed since
+  /// its statements were prepared; and once on a new connection if the connection was lost before the commit. If it is
+  /// lost during the commit, nobody knows whether the transaction is committed: the caller gets an error, and the
+  /// client that repeats its request gets the stored reply. A single statement is repeated also then.
   /// - Parameter patience: for all repetitions.
   func transaction<Value>(
     _ access: Access, within patience: Duration, _ body: (any SQLTransaction) throws -> Value
@@ -57,6 +57,7 @@ final class PostgreSQLSession {
     defer { state.used.store(false, ordering: .relaxed) }
     let deadline = ContinuousClock.now + patience
     var mayReconnect = true
+    var mayPrepare = true
     var pause = Duration.milliseconds(1)
     while true {
       var isCommitting = false
@@ -77,6 +78,9 @@ final class PostgreSQLSession {
         if error.isConflict, ContinuousClock.now < deadline {
           usleep(UInt32(clamping: (pause * Double.random(in: 0.5..<1.5)).microseconds))
           pause = min(pause * 2, .milliseconds(100))
+        } else if error.isOutdatedStatement, let connection, mayPrepare {
+          mayPrepare = false
+          try? connection.forgetStatements()
         } else if error.isUnavailable, connection == nil, !isCommitting, mayReconnect {
           mayReconnect = false
         } else {

@@ -61,6 +61,29 @@ import Testing
     #expect(hub.events(of: ClientID("c"), after: start).events == [DeviceEvent(.resync)])
   }
 
+  @Test("While the server drains, connections end one after the other in the second half of the time") func draining()
+    async throws
+  {
+    let hub = EventHub()
+    let start = ContinuousClock.now
+    let time = Duration.seconds(2)
+    let ends = await withTaskGroup(of: Duration.self) { group in
+      for number in 0..<5 {
+        let subscription = hub.listen(ClientID("c\(number)"), isStream: number > 0, after: nil)
+        group.addTask {
+          for await _ in subscription.frames {}
+          subscription.cancel()
+          return ContinuousClock.now - start
+        }
+      }
+      await hub.drain(within: time)
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(ContinuousClock.now - start >= time)
+    #expect(ends.allSatisfy { $0 >= time / 2 } && ends.count == 5)
+    #expect(try #require(ends.max()) - #require(ends.min()) > time / 4, "\(ends)")
+  }
+
   @Test("A newer stream ends the older") func aNewerStreamEndsTheOlder() async throws {
     let hub = EventHub()
     let older = hub.listen(ClientID("c"), isStream: true, after: nil)

@@ -39,7 +39,7 @@ import Testing
     let server = EarlyServer()
     let channel = EmbeddedChannel()
     try channel.pipeline.syncOperations.addHandlers(
-      [HalfClosedSocket(), FramingHandler(largestBody: 1024), server] as [any ChannelHandler])
+      [HalfClosedSocket(), FramingHandler(largestBody: 1024, readiness: Readiness()), server] as [any ChannelHandler])
     for uri in ["/a", "/b"] {
       let head = HTTPRequestHead(version: version, method: .POST, uri: uri, headers: ["Host": "h"])
       try channel.writeInbound(HTTPServerRequestPart.head(head))
@@ -47,6 +47,30 @@ import Testing
       try channel.writeInbound(HTTPServerRequestPart.end(nil))
     }
     #expect(server.uris == uris)
+    _ = try channel.finish()
+  }
+
+  @Test("While the server drains, a response says that it is the last one, and no request follows it")
+  func draining() throws {
+    let (server, readiness) = (EarlyServer(), Readiness())
+    let channel = EmbeddedChannel()
+    try channel.pipeline.syncOperations.addHandlers(
+      [HalfClosedSocket(), FramingHandler(largestBody: 1024, readiness: readiness), server] as [any ChannelHandler])
+    func connection(of uri: String) throws -> [String]? {
+      let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: uri, headers: ["Host": "h"])
+      try channel.writeInbound(HTTPServerRequestPart.head(head))
+      try channel.writeInbound(HTTPServerRequestPart.end(nil))
+      var found: [String]?
+      while let part = try channel.readOutbound(as: HTTPServerResponsePart.self) {
+        if case .head(let head) = part { found = head.headers["connection"] }
+      }
+      return found
+    }
+    #expect(try connection(of: "/a") == [])
+    readiness.drain()
+    #expect(try connection(of: "/b") == ["close"])
+    #expect(try connection(of: "/c") == nil)
+    #expect(server.uris == ["/a", "/b"])
     _ = try channel.finish()
   }
 }

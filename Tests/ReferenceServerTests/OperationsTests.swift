@@ -92,6 +92,36 @@ import Testing
     #expect(Set(series).count == series.count)
   }
 
+  @Test("Metrics have the connections to PostgreSQL, those that were lost, and how long transactions waited")
+  func connections() async throws {
+    let directory = try ServerDirectories.new(onPostgreSQL: true)
+    let server = try TokenServerProcess(configuration: Self.configuration(), directory: directory, servers: 1)
+    let address = try Self.address(of: server)
+    func value(of series: String) throws -> Int? {
+      Self.value(of: series, in: try server.curl(address + "/metrics").expect(200).text).flatMap { Int($0) }
+    }
+    let (used, idle) = (
+      #"token_server_database_connections{state="used"}"#, #"token_server_database_connections{state="idle"}"#
+    )
+    let text = try server.curl(address + "/metrics").expect(200).text
+    let states = [used, idle].map { Self.value(of: $0, in: text).flatMap { Int($0) } ?? -100 }
+    #expect((1...8).contains(states[0] + states[1]), "\(states)")
+    #expect(try value(of: "token_server_database_wait_seconds_count") ?? 0 > 0)
+    let failures = "token_server_database_connection_failures_total"
+    #expect(try value(of: failures) == 0)
+    try TestPostgreSQL.query(
+      """
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid()
+      """, in: #require(TestDeployment.database(of: directory)))
+    let start = ContinuousClock.now
+    while try value(of: failures) == 0, ContinuousClock.now - start < .seconds(60) {
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    #expect(try value(of: failures) ?? 0 > 0)
+    #expect(try server.curl(address + "/readyz").status == 200)
+  }
+
   @Test("A server that drains is healthy but not ready, and answers until a second signal") func drains() async throws {
     let server = try TokenServerProcess(configuration: Self.configuration(drainSeconds: 240))
     let address = try Self.address(of: server)

@@ -5,6 +5,7 @@ import GRDB
 import Logging
 import ReferenceProtocol
 import Secrets
+import ServerTestSupport
 import Synchronization
 import Testing
 
@@ -16,14 +17,14 @@ import Testing
 private let client = ClientID("C1")
 private let profileID = ProfileID("PROF01")
 
-/// The order of steps within one attempt, with a separate store.
-@Suite(.timeLimit(.minutes(5))) struct PINVerifierTests {
-  private let temporary: TemporaryStore
-  private let verifier: PINAttemptVerifier
-  private let key: Ed25519.PublicKey
+/// A profile with a PIN, in a store of its own.
+private struct PINVerifierFixture {
+  let temporary: TemporaryStore
+  let verifier: PINAttemptVerifier
+  let key: Ed25519.PublicKey
 
-  init() async throws {
-    let temporary = try TemporaryStore()
+  init(_ engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
     self.temporary = temporary
     let log = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     verifier = PINAttemptVerifier(
@@ -47,110 +48,139 @@ private let profileID = ProfileID("PROF01")
     }
   }
 
-  private func attempt(_ key: String, _ hash: [UInt8] = [0]) -> PINAttempt {
+  func attempt(_ key: String, _ hash: [UInt8] = [0]) -> PINAttempt {
     PINAttempt(clientID: client, profileID: profileID, key: key, requestHash: hash)
   }
 
-  private func failures() async throws -> Int? {
+  func failures() async throws -> Int? {
     try await temporary.store.read { try $0.profile(profileID, on: client)?.knowledge?.failures }
   }
 
   /// - Returns: 200 for a correct PIN, 422 for a wrong one, 403 at the limit.
   @discardableResult
-  private func ask(_ attempt: PINAttempt, isRight: Bool) async throws -> Int? {
+  func ask(_ attempt: PINAttempt, isRight: Bool) async throws -> Int? {
     try await verifier.verify(attempt, isRight: { _ in isRight }) { _, outcome in
       let status = Problem(outcome, issuer: "https://a")?.status ?? 200
       return .init(reply: StoredReply(requestHash: attempt.requestHash, status: status, body: []))
     }?.status
   }
 
-  private struct PowerLossError: Error {}
+  struct PowerLossError: Error {}
 
   /// Counts an attempt and then simulates a power loss.
-  private func cut(_ attempt: PINAttempt) async throws {
+  func cut(_ attempt: PINAttempt) async throws {
     await #expect(throws: PowerLossError.self) {
       _ = try await verifier.verify(attempt, isRight: { _ in true }) { _, _ in throw PowerLossError() }
     }
   }
 
-  @Test("Counted on disk before it is looked at") func countedOnDiskBeforeItIsLookedAt() async throws {
-    let path = temporary.path
-    _ = try await verifier.verify(attempt("a")) { judgedBy in
-      #expect(judgedBy == key)
-      // Another connection sees only committed data.
-      let seen = try? DatabaseQueue(path: path).read { database in
-        [
-          try Int.fetchOne(database, sql: "SELECT failures FROM knowledge"),
-          try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM pin_attempt"),
-        ]
-      }
-      #expect(seen == [1, 1])
+  /// A number that another connection reads, which sees only committed data.
+  func committed(_ query: String) throws -> Int? {
+    guard let url = temporary.url else {
+      return try DatabaseQueue(path: temporary.path).read { try Int.fetchOne($0, sql: query) }
+    }
+    return Int(try TestPostgreSQL.query(query, in: url).trimmingCharacters(in: .newlines))
+  }
+
+  /// Deletes the profile on another connection, as an administrator's command does, which takes no lock.
+  func deleteProfile() throws {
+    @Sendable func delete(in database: TokenServerStore.Database) throws {
+      guard let profile = try database.profile(profileID, on: client) else { return }
+      _ = try database.deleteProfile(profile.name, now: Timestamp(0))
+    }
+    guard let url = temporary.url else {
+      return try temporary.store.pool.write { try delete(in: TokenServerStore.Database($0)) }
+    }
+    try PostgreSQLSession(PostgreSQLAddress(url)).transaction(.write, within: .seconds(10)) {
+      try delete(in: TokenServerStore.Database($0))
+    }
+  }
+}
+
+/// The order of steps within one attempt.
+@Suite(.timeLimit(.minutes(5))) struct PINVerifierTests {
+  @Test("Counted on disk before it is looked at", arguments: Engine.allCases) func countedOnDiskBeforeItIsLookedAt(
+    in engine: Engine
+  ) async throws {
+    let fixture = try await PINVerifierFixture(engine)
+    _ = try await fixture.verifier.verify(fixture.attempt("a")) { judgedBy in
+      #expect(judgedBy == fixture.key)
+      #expect((try? fixture.committed("SELECT failures FROM knowledge")) == 1)
+      #expect((try? fixture.committed("SELECT COUNT(*) FROM pin_attempt")) == 1)
       return true
     } apply: { _, _ in
       .init()
     }
-    #expect(try await failures() == 0)
+    #expect(try await fixture.failures() == 0)
   }
 
-  @Test("Wrong wrong right") func wrongWrongRight() async throws {
-    #expect(try await ask(attempt("a"), isRight: false) == 422)
-    #expect(try await ask(attempt("b"), isRight: false) == 422)
-    #expect(try await failures() == 2)
-    #expect(try await ask(attempt("c"), isRight: true) == 200)
-    #expect(try await failures() == 0)
+  @Test("Wrong wrong right", arguments: Engine.allCases) func wrongWrongRight(in engine: Engine) async throws {
+    let fixture = try await PINVerifierFixture(engine)
+    #expect(try await fixture.ask(fixture.attempt("a"), isRight: false) == 422)
+    #expect(try await fixture.ask(fixture.attempt("b"), isRight: false) == 422)
+    #expect(try await fixture.failures() == 2)
+    #expect(try await fixture.ask(fixture.attempt("c"), isRight: true) == 200)
+    #expect(try await fixture.failures() == 0)
   }
 
-  @Test("The limit takes the profile away") func theLimitTakesTheProfileAway() async throws {
+  @Test("The limit takes the profile away", arguments: Engine.allCases) func theLimitTakesTheProfileAway(
+    in engine: Engine
+  ) async throws {
+    let fixture = try await PINVerifierFixture(engine)
     for (key, status) in [("a", 422), ("b", 422), ("c", 403)] {
-      #expect(try await ask(attempt(key), isRight: false) == status)
+      #expect(try await fixture.ask(fixture.attempt(key), isRight: false) == status)
     }
-    let profile = try await temporary.store.read { try $0.profile(profileID, on: client) }
+    let profile = try await fixture.temporary.store.read { try $0.profile(profileID, on: client) }
     #expect(profile?.isDeleted == true && profile?.knowledge == nil)
-    await #expect(throws: PINAttemptVerifier.VerificationError.noPIN) { try await ask(attempt("d"), isRight: true) }
-  }
-
-  @Test("An interrupted attempt is resumed and not counted again") func interruptedAttemptIsResumedAndNotCountedAgain()
-    async throws
-  {
-    try await cut(attempt("a"))
-    try await cut(attempt("a"))
-    #expect(try await failures() == 1)
-    await #expect(throws: PINAttemptVerifier.VerificationError.conflict) {
-      try await ask(attempt("a", [1]), isRight: true)
+    await #expect(throws: PINAttemptVerifier.VerificationError.noPIN) {
+      try await fixture.ask(fixture.attempt("d"), isRight: true)
     }
-    #expect(try await ask(attempt("a"), isRight: false) == 422)
-    #expect(try await failures() == 1)
   }
 
-  @Test("Cut attempts are never given back") func cutAttemptsAreNeverGivenBack() async throws {
-    for key in ["a", "b", "c", "d"] { try await cut(attempt(key)) }
-    #expect(try await failures() == 4)
-    let counts = try await temporary.store.read {
+  @Test("An interrupted attempt is resumed and not counted again", arguments: Engine.allCases)
+  func interruptedAttemptIsResumedAndNotCountedAgain(in engine: Engine) async throws {
+    let fixture = try await PINVerifierFixture(engine)
+    try await fixture.cut(fixture.attempt("a"))
+    try await fixture.cut(fixture.attempt("a"))
+    #expect(try await fixture.failures() == 1)
+    await #expect(throws: PINAttemptVerifier.VerificationError.conflict) {
+      try await fixture.ask(fixture.attempt("a", [1]), isRight: true)
+    }
+    #expect(try await fixture.ask(fixture.attempt("a"), isRight: false) == 422)
+    #expect(try await fixture.failures() == 1)
+  }
+
+  @Test("Cut attempts are never given back", arguments: Engine.allCases) func cutAttemptsAreNeverGivenBack(
+    in engine: Engine
+  ) async throws {
+    let fixture = try await PINVerifierFixture(engine)
+    for key in ["a", "b", "c", "d"] { try await fixture.cut(fixture.attempt(key)) }
+    #expect(try await fixture.failures() == 4)
+    let counts = try await fixture.temporary.store.read {
       try $0.profile(profileID, on: client)?.knowledge?.counts(of: profileID, limit: 3)
     }
     #expect(counts == ProfileFailureCounts(profileID: "PROF01", max: 3, previous: 3))
     // These attempts got no reply, so one more is verified; it must be correct.
-    #expect(try await ask(attempt("e"), isRight: false) == 403)
+    #expect(try await fixture.ask(fixture.attempt("e"), isRight: false) == 403)
   }
 
-  @Test("After a correct PIN the count begins at zero") func afterACorrectPINTheCountBeginsAtZero() async throws {
-    try await cut(attempt("a"))
-    #expect(try await ask(attempt("b"), isRight: true) == 200)
-    #expect(try await failures() == 0)
-    #expect(try await ask(attempt("a"), isRight: false) == 422)
-    #expect(try await failures() == 1)
+  @Test("After a correct PIN the count begins at zero", arguments: Engine.allCases)
+  func afterACorrectPINTheCountBeginsAtZero(in engine: Engine) async throws {
+    let fixture = try await PINVerifierFixture(engine)
+    try await fixture.cut(fixture.attempt("a"))
+    #expect(try await fixture.ask(fixture.attempt("b"), isRight: true) == 200)
+    #expect(try await fixture.failures() == 0)
+    #expect(try await fixture.ask(fixture.attempt("a"), isRight: false) == 422)
+    #expect(try await fixture.failures() == 1)
   }
 
-  @Test("A profile that goes away in between") func aProfileThatGoesAwayInBetween() async throws {
-    let store = temporary.store
+  @Test("A profile that goes away in between", arguments: Engine.allCases) func aProfileThatGoesAwayInBetween(
+    in engine: Engine
+  ) async throws {
+    let fixture = try await PINVerifierFixture(engine)
     await #expect(throws: PINAttemptVerifier.VerificationError.overtaken) {
-      _ = try await verifier.verify(attempt("a")) { _ in
-        // As an administrator's command does, which takes no lock.
-        try? store.pool.write { connection in
-          let database = TokenServerStore.Database(connection)
-          guard let profile = try database.profile(profileID, on: client) else { return }
-          _ = try database.deleteProfile(profile.name, now: Timestamp(0))
-        }
+      _ = try await fixture.verifier.verify(fixture.attempt("a")) { _ in
+        #expect(throws: Never.self) { try fixture.deleteProfile() }
         return true
       } apply: { _, _ in
         Issue.record("judged")
@@ -159,8 +189,11 @@ private let profileID = ProfileID("PROF01")
     }
   }
 
-  @Test("Pending profiles expire") func pendingProfilesExpire() async throws {
-    let due = try await temporary.store.write { database -> [Timestamp?] in
+  @Test("Pending profiles expire", arguments: Engine.allCases) func pendingProfilesExpire(in engine: Engine)
+    async throws
+  {
+    let fixture = try await PINVerifierFixture(engine)
+    let due = try await fixture.temporary.store.write { database -> [Timestamp?] in
       let before = try database.nextDue()
       try database.run("UPDATE knowledge SET state = 'pending'")
       let after = try database.nextDue()
@@ -172,7 +205,10 @@ private let profileID = ProfileID("PROF01")
     #expect(due == [nil, Timestamp(600_000), nil])
   }
 
-  @Test("One refresh token for one profile") func oneRefreshTokenForOneProfile() async throws {
+  @Test("One refresh token for one profile", arguments: Engine.allCases) func oneRefreshTokenForOneProfile(
+    in engine: Engine
+  ) async throws {
+    let fixture = try await PINVerifierFixture(engine)
     let hasher = KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32)))
     let (one, other) = (
       try NewKnowledgeKey(clientID: client, profileID: profileID, hasher: hasher),
@@ -180,8 +216,10 @@ private let profileID = ProfileID("PROF01")
     )
     #expect(one.publicKey != other.publicKey && one.refreshTokenHash != other.refreshTokenHash)
     // A proposal does not replace an active verifier.
-    #expect(try await temporary.store.write { try $0.propose(one, nonce: "m", now: Timestamp(0)) } == false)
-    #expect(try await temporary.store.read { try $0.profile(profileID, on: client)?.knowledge?.publicKey } == key)
+    #expect(try await fixture.temporary.store.write { try $0.propose(one, nonce: "m", now: Timestamp(0)) } == false)
+    #expect(
+      try await fixture.temporary.store.read { try $0.profile(profileID, on: client)?.knowledge?.publicKey }
+        == fixture.key)
   }
 }
 

@@ -102,6 +102,18 @@ import Testing
     #expect(try await first.store.write { try $0.insertUser(UserID("a"), now: Timestamp(0)) })
   }
 
+  /// Fails if prepared statements are kept: their results have another column then.
+  @Test("A server goes on when a later version adds columns to the tables") func addedColumn() async throws {
+    let store = first.store
+    try await store.write { _ = try $0.insert(.sample()) }
+    #expect(try await store.read { try $0.transaction("t1") } != nil)
+    let change = "ALTER TABLE mobile_auth_transaction ADD COLUMN later BIGINT"
+    try TestPostgreSQL.query(change, in: first.url ?? "")
+    for _ in 0..<8 { #expect(try await store.read { try $0.transaction("t1") } != nil) }
+    _ = try await store.write { try $0.end(.sample(), .denied, now: Timestamp(1)) }
+    #expect(try await second.read { try $0.transaction("t1") }?.state == .rejected)
+  }
+
   @Test("Conflicting changes are repeated until each has happened once") func conflicts() async throws {
     try await first.store.write { try $0.setIssuer("0") }
     try await withThrowingTaskGroup { group in

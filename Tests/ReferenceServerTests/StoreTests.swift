@@ -81,10 +81,10 @@ extension TokenServerStore.Database {
     #expect(stored?.state == winners.first?.state)
   }
 
-  @Test("A device is notified of the end of a request, but not of the end by its own answer") func notices()
-    async throws
-  {
-    let temporary = try TemporaryStore()
+  @Test(
+    "A device is notified of the end of a request, but not of the end by its own answer", arguments: Engine.allCases)
+  func notices(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
     let (answered, canceled) = try await temporary.store.write { database in
       for id in ["answered", "canceled"] { try database.insert(.sample(id)) }
       return (

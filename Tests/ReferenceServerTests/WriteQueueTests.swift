@@ -52,8 +52,9 @@ private final class CommitCounter: TransactionObserver, Sendable {
     #expect(count == 100)
   }
 
-  @Test("A single change that throws is rolled back") func singleChange() async throws {
-    let temporary = try TemporaryStore()
+  @Test("A single change that throws is rolled back", arguments: Engine.allCases)
+  func singleChange(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
     await #expect(throws: TestError()) {
       try await temporary.store.write { database in
         try database.run(#"INSERT INTO "user" (id, created_at_ms) VALUES ('u', 0)"#)

@@ -86,11 +86,13 @@ extension DeviceClient {
   }
 
   /// An event stream with curl, after its first line: the device is connected.
-  package func openEventStream(after cursor: String? = nil) throws -> RunningProgram {
+  /// - Parameter seconds: after which curl ends it.
+  package func openEventStream(after cursor: String? = nil, for seconds: Int = 30) throws -> RunningProgram {
     let headers = ["Accept: text/event-stream"] + (cursor.map { ["Last-Event-ID: \($0)"] } ?? [])
     let stream = try RunningProgram(
       Curl.program,
-      server.curl.all(["--no-buffer"] + arguments("GET", "/device/v1/events", headers: headers)))
+      server.curl.all(
+        ["--no-buffer", "--max-time", "\(seconds)"] + arguments("GET", "/device/v1/events", headers: headers)))
     while let line = stream.nextLine() {
       if line == ":" { return stream }
     }

@@ -32,7 +32,7 @@ package final class DeviceClient: @unchecked Sendable {
   }
 
   /// The same device at another server, which has a copy of the first server's data.
-  init(_ other: DeviceClient, at server: TokenServerProcess) {
+  package init(_ other: DeviceClient, at server: TokenServerProcess) {
     self.server = server
     (key, openPGP, clientID, profileID) = (other.key, other.openPGP, other.clientID, other.profileID)
     (userToken, deviceToken, nonce) = (other.userToken, other.deviceToken, nil)

@@ -9,6 +9,8 @@ package final class ServerGroup: Sendable {
     var program: RunningProgram
     let directory: String
     let port: Int
+    /// Of its health checks and metrics.
+    let operations: Int
   }
 
   /// Of the balancer.
@@ -28,9 +30,9 @@ package final class ServerGroup: Sendable {
       return (own + lines.filter { line in !["issuer =", "proxy_protocol_from ="].contains { line.hasPrefix($0) } })
         .joined(separator: "\n")
     }
-    let ports = try (0..<count).map { _ in try freePort() }
+    let ports = try (0..<count).map { _ in (port: try freePort(), operations: try freePort()) }
     var members: [Member] = []
-    for port in ports {
+    for (port, operations) in ports {
       var own = directory
       if !members.isEmpty {
         own = try ServerDirectories.copy(of: directory, sharing: true)
@@ -39,12 +41,24 @@ package final class ServerGroup: Sendable {
           $0.replacingOccurrences(of: "scripts = \"", with: "scripts = \"\(directory)/")
         }
       }
-      members.append(Member(program: try Self.serve(own, port: port).0, directory: own, port: port))
+      try Self.edit(own + "/config.toml") { Self.configuration($0, withOperationsOn: operations) }
+      let program = try Self.serve(own, port: port).0
+      members.append(Member(program: program, directory: own, port: port, operations: operations))
     }
     self.url = url
     first = members[0].program
     self.members = Mutex(members)
     balancer = try TestBalancer(port: port, servers: ports)
+  }
+
+  /// Sets the port of health checks; without a table `[operations]` the server does not drain.
+  private static func configuration(_ text: String, withOperationsOn port: Int) -> String {
+    let mark = "  # of the group"
+    var lines = text.components(separatedBy: "\n").filter { !$0.hasSuffix(mark) }
+    if !lines.contains("[operations]") { lines += ["[operations]" + mark, "drain_seconds = 0" + mark] }
+    let table = lines.lastIndex { $0.hasPrefix("[operations]") } ?? 0
+    lines.insert("port = \(port)" + mark, at: table + 1)
+    return lines.joined(separator: "\n") + "\n"
   }
 
   /// Starts a server.
@@ -79,6 +93,15 @@ package final class ServerGroup: Sendable {
     let member = members.withLock { $0[index] }
     let program = try Self.serve(member.directory, port: member.port).0
     members.withLock { $0[index].program = program }
+  }
+
+  /// Ends a server as an operator does, and waits for its end.
+  /// - Parameter index: as for `restart`.
+  /// - Returns: the exit status.
+  package func drainServer(_ index: Int) -> Int32 {
+    let program = members.withLock { $0[index].program }
+    program.send(SIGTERM)
+    return program.waitForEnd()
   }
 
   /// The log of each server since its start.

@@ -2,25 +2,18 @@
 import Foundation
 import Glibc
 
-/// Debian's HAProxy before several servers, which passes TLS through.
+/// Debian's HAProxy before several servers, with `examples/haproxy.cfg`, in which only addresses are replaced.
 final class TestBalancer: Sendable {
   private let program: RunningProgram
   private let directory: String
 
   /// - Parameters:
   ///   - port: where it listens, on 127.0.0.1.
-  ///   - servers: the ports of the servers.
-  init(port: Int, servers: [Int]) throws {
+  ///   - servers: the ports of each server and of its health checks.
+  init(port: Int, servers: [(port: Int, operations: Int)]) throws {
     directory = NSTemporaryDirectory() + "balancer-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
-    let lines =
-      [
-        "defaults", "  mode tcp", "  timeout connect 2s", "  timeout client 90s", "  timeout server 90s",
-        "  option redispatch", "  retries 3", "listen token-server", "  bind 127.0.0.1:\(port)",
-        "  balance roundrobin",
-      ]
-      + servers.map { "  server s\($0) 127.0.0.1:\($0) send-proxy-v2 check check-send-proxy inter 200ms fall 1 rise 1" }
-    try (lines.joined(separator: "\n") + "\n")
+    try Self.configuration(port: port, servers: servers)
       .write(toFile: directory + "/haproxy.cfg", atomically: true, encoding: .utf8)
     program = try RunningProgram("/usr/sbin/haproxy", ["-db", "-f", directory + "/haproxy.cfg"])
     let deadline = ContinuousClock.now + .seconds(30)
@@ -28,6 +21,24 @@ final class TestBalancer: Sendable {
       guard ContinuousClock.now < deadline else { throw Curl.CurlError(description: "HAProxy did not start") }
       usleep(5000)
     }
+  }
+
+  private static func configuration(port: Int, servers: [(port: Int, operations: Int)]) throws -> String {
+    let example = URL(filePath: #filePath).appending(path: "../../../examples/haproxy.cfg").standardized
+    var lines = try String(contentsOf: example, encoding: .utf8).components(separatedBy: "\n")
+    guard let bind = lines.firstIndex(of: "  bind :8443"),
+      let first = lines.firstIndex(where: { $0.hasPrefix("  server one ") }),
+      lines[first + 1].hasPrefix("  server two ")
+    else { throw Curl.CurlError(description: "examples/haproxy.cfg has not the lines that tests replace") }
+    let template = lines[first]
+    lines[bind] = "  bind 127.0.0.1:\(port)"
+    lines[first...(first + 1)] = ArraySlice(
+      servers.enumerated().map { index, server in
+        template.replacingOccurrences(of: "server one", with: "server s\(index)")
+          .replacingOccurrences(
+            of: "10.0.0.1:8443 port 9464", with: "127.0.0.1:\(server.port) port \(server.operations)")
+      })
+    return lines.joined(separator: "\n")
   }
 
   func stop() { program.send(SIGKILL) }

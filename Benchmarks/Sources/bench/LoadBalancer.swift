@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 
-/// HAProxy before several servers: passes TLS through, as in docs/operations.md.
+/// HAProxy before several servers: passes TLS through, as in examples/haproxy.cfg.
 enum LoadBalancer {
   static func start(on stage: Stage, named name: String, port: UInt16, before servers: [UInt16]) throws -> Child {
     let lines =

@@ -51,7 +51,7 @@ struct Server {
       store: store, hasher: hasher, configuration: configuration, origin: origin, clock: clock, announcer: announcer,
       hub: hub, expiry: expiry, mailboxes: mailboxes,
       scripts: BuiltInVerifiers(besides: ScriptProcesses(directory: directory, log: deviceLog)),
-      servers: membership?.servers ?? ServerCount())
+      servers: membership?.servers ?? ServerCount(), readiness: readiness)
     // Ends when health checks and metrics have their address.
     let (beforeReady, operationsListen) = AsyncStream.makeStream(of: Void.self)
     let httpService = try interfaces.service(
@@ -86,7 +86,7 @@ struct Server {
     ]
     var services = ServiceGroupConfiguration(services: all.compactMap(\.self), logger: log)
     services.maximumGracefulShutdownDuration = Self.gracefulTime
-    try await run(ServiceGroup(configuration: services))
+    try await run(ServiceGroup(configuration: services), hub)
   }
 
   private func hasher(of store: Store) async throws -> KeyedHasher {
@@ -139,7 +139,7 @@ struct Server {
 
   /// Runs the services until SIGTERM or SIGINT and the time to drain are over; a second signal ends that time. Does not
   /// wait for services that do not end: a request may wait for a database that does not answer.
-  private func run(_ group: ServiceGroup) async throws {
+  private func run(_ group: ServiceGroup, _ hub: EventHub) async throws {
     // From here on: a signal while the services start must not end the process without a result.
     let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
     let ended = AsyncSignal()
@@ -152,11 +152,11 @@ struct Server {
       var draining: Task<Void, Never>?
       for await _ in signals {
         readiness.drain()
-        let drainTime = Duration.seconds(configuration.operations?.drainSeconds ?? 0)
+        let drainTime = Duration.seconds(configuration.drainSeconds)
         guard draining == nil, drainTime > .zero else { break }
         log.notice("draining for \(drainTime.components.seconds) s")
         draining = Task {
-          try? await Task.sleep(for: drainTime)
+          await hub.drain(within: drainTime)
           await end(group, ended)
         }
       }

@@ -19,12 +19,13 @@ package struct HTTPInterfaces: Sendable {
   let scripts: any ScriptRunner
   /// How many servers use the database.
   let servers: ServerCount
+  let readiness: Readiness
   let sources = ProxiedSources()
 
   package init(
     store: Store, hasher: KeyedHasher, configuration: ServerConfiguration, origin: Origin, clock: ServerClock,
     announcer: any Announcer, hub: EventHub, expiry: any ExpirySchedule, mailboxes: (any Mailboxes)?,
-    scripts: any ScriptRunner, servers: ServerCount = ServerCount()
+    scripts: any ScriptRunner, servers: ServerCount = ServerCount(), readiness: Readiness = Readiness()
   ) {
     self.store = store
     self.hasher = hasher
@@ -37,6 +38,7 @@ package struct HTTPInterfaces: Sendable {
     self.mailboxes = mailboxes
     self.scripts = scripts
     self.servers = servers
+    self.readiness = readiness
   }
 
   func router() -> Router<ServerContext> {

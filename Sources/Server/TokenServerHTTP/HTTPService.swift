@@ -79,11 +79,12 @@ extension HTTPInterfaces {
       httpDecoderConfiguration: .init(
         maxHeaderFieldSize: 16 * 1024, maxHeaderListSize: 32 * 1024, maxHeaderFieldCount: 64))
     let balancers = configuration.proxyProtocolFrom
-    return HTTPServerBuilder { [sources, tls] responder in
+    return HTTPServerBuilder { [sources, tls, readiness] responder in
       let channel = EventLoopChannel(
         base: try TLSChannel(
           FramedChannel(
-            base: HTTP1Channel(responder: responder, configuration: http), largestBody: Request.largestBody),
+            base: HTTP1Channel(responder: responder, configuration: http), largestBody: Request.largestBody,
+            readiness: readiness),
           tlsConfiguration: tls),
         group: MultiThreadedEventLoopGroup.singleton)
       guard !balancers.isEmpty else { return channel }

@@ -148,6 +148,9 @@ package struct Store: Sendable {
   /// The number of transactions that wait.
   package var waiting: Int { database.waiting }
 
+  /// Nil for the embedded database.
+  package var connections: ConnectionCounts? { database.connections }
+
   package func close() throws { try database.close() }
 }
 

@@ -69,7 +69,7 @@ struct ServeCommand: AsyncParsableCommand {
         throw CommandError("\"operations.listen\" is not an address of this machine: \(operations.listen)")
       }
       MetricsSystem.bootstrap(registry)
-      ServerMetrics.begin()
+      ServerMetrics.begin(isPooled: configuration.database != nil)
     }
     let lock = try directory.lockForServing()
     defer { close(lock) }

@@ -27,8 +27,7 @@ extension ConfigurationFile {
       var settings = ServerConfiguration.Operations()
       settings.listen = try address(operations.listen, "operations.listen") ?? settings.listen
       settings.port = try within(0...65535, operations.port, "operations.port") ?? settings.port
-      settings.drainSeconds =
-        try within(0...300, operations.drainSeconds, "operations.drain_seconds") ?? settings.drainSeconds
+      settings.drainSeconds = try within(0...300, operations.drainSeconds, "operations.drain_seconds")
       guard
         settings.port == 0 || settings.port != configuration.port
           || ![settings.listen, "0.0.0.0", "::"].contains(configuration.listen)

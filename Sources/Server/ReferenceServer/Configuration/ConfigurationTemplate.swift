@@ -119,8 +119,8 @@ enum ConfigurationTemplate {
     # [operations]
     # listen = "127.0.0.1"
     # port = 9464
-    # Seconds from SIGTERM, when /readyz begins to fail, until the server ends.
-    # drain_seconds = 0
+    # Seconds from SIGTERM, when /readyz begins to fail, until the server ends; 0 without PostgreSQL.
+    # drain_seconds = 10
 
     """
 

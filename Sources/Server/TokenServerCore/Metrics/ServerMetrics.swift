@@ -20,15 +20,23 @@ package enum ServerMetrics {
     "token_server_callbacks_waiting": "Callbacks to portals that are not delivered yet.",
     "token_server_database_bytes": "The size of the database.",
     "token_server_database_waiting": "Database transactions that wait.",
+    "token_server_database_connections": "Connections to PostgreSQL by state: used, idle.",
+    "token_server_database_connection_failures_total":
+      "Connections to PostgreSQL that were lost, or could not be opened.",
+    "token_server_database_wait_seconds": "How long transactions waited for a connection to PostgreSQL.",
   ]
 
   /// Creates the series whose labels are known, with the value 0: `increase()` does not count the first event of a
   /// counter that appears with it.
-  package static func begin() {
+  /// - Parameter isPooled: whether the database has several connections.
+  package static func begin(isPooled: Bool) {
     for state in ["authenticated", "rejected", "failed", "expired", "cancelled", "superseded"] { ended(state, by: 0) }
     for result in ["right", "wrong", "limit_reached"] { attempted(result, by: 0) }
     _ = timer("token_server_transaction_answer_seconds", [])
     _ = timer("token_server_transaction_delivery_seconds", [])
+    guard isPooled else { return }
+    _ = timer("token_server_database_wait_seconds", [])
+    _ = Counter(label: "token_server_database_connection_failures_total")
   }
 
   /// The same for a route: the statuses that its server counts as faults, and 400, by which codes are guessed.
@@ -73,6 +81,14 @@ package enum ServerMetrics {
   /// - Parameter duration: from the start of its transaction.
   package static func countDelivery(after duration: Duration) {
     timer("token_server_transaction_delivery_seconds", []).recordNanoseconds(max(.zero, duration).nanoseconds)
+  }
+
+  package static func countDatabaseWait(of duration: Duration) {
+    timer("token_server_database_wait_seconds", []).recordNanoseconds(max(.zero, duration).nanoseconds)
+  }
+
+  package static func countDatabaseConnectionFailure() {
+    Counter(label: "token_server_database_connection_failures_total").increment()
   }
 
   static func count(_ outcome: PINVerificationOutcome) {

@@ -44,8 +44,8 @@ package struct ServerConfiguration: Sendable, Equatable {
   package struct Operations: Sendable, Equatable {
     package var listen = "127.0.0.1"
     package var port = 9464
-    /// From SIGTERM until the server ends, in seconds: the time in which a load balancer notices that it is not ready.
-    package var drainSeconds = 0
+    /// See `ServerConfiguration.drainSeconds`; nil for the default.
+    package var drainSeconds: Int?
 
     package init() {}
   }
@@ -249,6 +249,10 @@ package struct ServerConfiguration: Sendable, Equatable {
       self.deliveryRequired = deliveryRequired
     }
   }
+
+  /// From SIGTERM until the server ends, in seconds: the time in which a load balancer notices that it is not ready,
+  /// and the streams of devices end. By default a single server ends at once.
+  package var drainSeconds: Int { operations.map { $0.drainSeconds ?? (database == nil ? 0 : 10) } ?? 0 }
 
   package func type(named name: String) -> MobileAuthenticationType? { types.first { $0.name == name } }
 }

@@ -119,6 +119,29 @@ package final class EventHub: Sendable {
     for listener in listeners where listener.isStream { send(EventFrame.heartbeat, to: listener) }
   }
 
+  /// Ends the connections of devices one after the other, so that these do not all connect to other servers at the same
+  /// moment. Begins at half of the time: until then a load balancer could pass them to this server again.
+  /// - Returns: after the time, or when the task is canceled.
+  package func drain(within time: Duration) async {
+    let steps = max(1, Int(clamping: (time / 2).milliseconds / 100))
+    do {
+      try await Task.sleep(for: time / 2)
+      var due = 0.0
+      for left in stride(from: steps, to: 0, by: -1) {
+        due += Double(connected) / Double(left)
+        endConnections(left == 1 ? .max : Int(due))
+        due -= due.rounded(.down)
+        try await Task.sleep(for: time / 2 / steps)
+      }
+    } catch {}
+  }
+
+  private func endConnections(_ count: Int) {
+    let receivers = state.withLock { state in state.lines.values.lazy.compactMap(\.receiver).prefix(count).map(\.frames)
+    }
+    for frames in receivers { frames.finish() }
+  }
+
   /// Ends all streams and refuses new ones.
   package func close() {
     let listeners = state.withLock { state in

@@ -9,12 +9,13 @@ import NIOHTTPTypesHTTP1
 struct FramedChannel<Base: ServerChildChannel>: ServerChildChannel {
   let base: Base
   let largestBody: Int
+  let readiness: Readiness
 
   func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Base.Value> {
-    base.setup(channel: channel, logger: logger).flatMapThrowing { [largestBody] value in
+    base.setup(channel: channel, logger: logger).flatMapThrowing { [largestBody, readiness] value in
       let pipeline = channel.pipeline.syncOperations
       let codec = try pipeline.handler(type: HTTP1ToHTTPServerCodec.self)
-      try pipeline.addHandler(FramingHandler(largestBody: largestBody), position: .before(codec))
+      try pipeline.addHandler(FramingHandler(largestBody: largestBody, readiness: readiness), position: .before(codec))
       return value
     }
   }

@@ -4,7 +4,8 @@ import NIOHTTP1
 
 /// Enforces the framing of HTTP/1.1 (RFC 9112) that the parser leaves to its user: one `Host`, no chunks in HTTP/1.0,
 /// no persistent connection with HTTP/1.0, `Expect: 100-continue`. A request whose address or header is not ASCII is
-/// refused: comparing such text can take seconds.
+/// refused: comparing such text can take seconds. While the server drains, each response ends its connection, so that
+/// the client's next request goes to another server.
 ///
 /// It is between the parser and the codec, because the codec drops the version and repeated `Host` fields.
 final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
@@ -15,6 +16,7 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
   /// The maximum size of a body for which a client is asked with 100 (Continue), in bytes.
   private let largestBody: Int
+  private let readiness: Readiness
   /// The versions of the requests that wait for the end of their responses, oldest first.
   private var unanswered: [HTTPVersion] = []
   /// Whether the client of the newest request waits for 100 (Continue) before it sends the body.
@@ -24,13 +26,22 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
   /// Whether all that the client still sends is ignored.
   private var isInputEnded = false
   private var isRefused = false
+  /// Whether the response that is being sent says that it is the last one.
+  private var isClosing = false
 
-  init(largestBody: Int) { self.largestBody = largestBody }
+  init(largestBody: Int, readiness: Readiness) {
+    self.largestBody = largestBody
+    self.readiness = readiness
+  }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     guard !isInputEnded else { return }
     switch unwrapInboundIn(data) {
     case .head(let head):
+      if isClosing {
+        isInputEnded = true
+        return
+      }
       if let framingError = FramingError(head, largestBody: largestBody) { return refuse(framingError, context) }
       unanswered.append(head.version)
       isLast = head.version.isOld
@@ -73,17 +84,20 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
     switch unwrapOutboundIn(data) {
     case .head(var head):
-      guard let version = unanswered.first, version.isOld else { break }
+      guard let version = unanswered.first else { break }
+      // What is already in the pipeline gets its response, too.
+      isClosing = version.isOld || (unanswered.count == 1 && readiness.state == .draining)
+      guard isClosing else { break }
       // Chunks are not for a client of HTTP/1.0: the body ends with the connection.
-      head.version = version
+      if version.isOld { head.version = version }
       head.headers.replaceOrAdd(name: "Connection", value: "close")
       return context.write(wrapOutboundOut(.head(head)), promise: promise)
     case .body: break
     case .end:
       guard !unanswered.isEmpty else { break }
-      let version = unanswered.removeFirst()
+      unanswered.removeFirst()
       context.write(data, promise: promise)
-      guard version.isOld else { return continueIfExpected(context) }
+      guard isClosing else { return continueIfExpected(context) }
       context.flush()
       return context.close(mode: .output, promise: nil)
     }

@@ -41,7 +41,9 @@ package struct OperationsInterface: Sendable {
     return Application(
       router: router(),
       server: HTTPServerBuilder { responder in
-        FramedChannel(base: HTTP1Channel(responder: responder, configuration: http), largestBody: Request.largestBody)
+        FramedChannel(
+          base: HTTP1Channel(responder: responder, configuration: http), largestBody: Request.largestBody,
+          readiness: readiness)
       },
       configuration: .init(address: .hostname(settings.listen, port: settings.port)),
       onServerRunning: { channel in listening(channel.localAddress?.port ?? 0) },
@@ -74,6 +76,10 @@ package struct OperationsInterface: Sendable {
   private func updateGauges() async {
     set("token_server_devices_connected", hub.connected)
     set("token_server_database_waiting", store.waiting)
+    if let connections = store.connections {
+      set("token_server_database_connections", connections.used, [("state", "used")])
+      set("token_server_database_connections", connections.idle, [("state", "idle")])
+    }
     guard
       let counts = try? await store.read({ database in
         (
@@ -87,8 +93,8 @@ package struct OperationsInterface: Sendable {
     set("token_server_database_bytes", counts.bytes)
   }
 
-  private func set(_ name: String, _ value: Int) {
-    registry.makeMeter(label: name, dimensions: []).set(Int64(value))
+  private func set(_ name: String, _ value: Int, _ labels: [(String, String)] = []) {
+    registry.makeMeter(label: name, dimensions: labels).set(Int64(value))
   }
 
   private static func text(

@@ -126,6 +126,12 @@ final class PostgreSQLConnection {
     return name
   }
 
+  /// Forgets the prepared statements. Outside a transaction.
+  func forgetStatements() throws {
+    try run("DEALLOCATE ALL")
+    prepared = [:]
+  }
+
   /// Waits for data from the database, and returns the payloads of notifications that have arrived.
   /// - Parameter wakeUp: a descriptor that ends the wait when it becomes readable.
   func notifications(within limit: Duration, wakeUp: Int32) throws -> [String] {

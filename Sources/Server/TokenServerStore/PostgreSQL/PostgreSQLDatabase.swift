@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 import Threads
+import TokenServerCore
 
 /// A PostgreSQL database, which several servers may share. Each transaction is serializable and runs on one of several
 /// connections, each with a thread of its own. A transaction that conflicts with another one is repeated.
@@ -12,6 +13,7 @@ final class PostgreSQLDatabase: SQLDatabase {
 
   private let address: PostgreSQLAddress
   private let jobs = JobQueue<PostgreSQLSession>(limit: longestQueue)
+  private let states: [PostgreSQLSession.State]
   private let threads: [LoopThread]
   private let patience: Duration
 
@@ -23,9 +25,10 @@ final class PostgreSQLDatabase: SQLDatabase {
     self.address = address
     self.patience = patience
     try PostgreSQLSchema.migrate(PostgreSQLConnection(to: address))
-    threads = (0..<max(1, connections)).map { [jobs] _ in
+    states = (0..<max(1, connections)).map { _ in PostgreSQLSession.State() }
+    threads = states.map { [jobs] state in
       LoopThread(named: "postgresql") {
-        let session = PostgreSQLSession(address)
+        let session = PostgreSQLSession(address, state)
         while let job = jobs.next() { job(session) }
       }
     }
@@ -51,6 +54,12 @@ final class PostgreSQLDatabase: SQLDatabase {
 
   var waiting: Int { jobs.count }
 
+  var connections: ConnectionCounts? {
+    states.reduce(into: ConnectionCounts()) { counts, state in
+      if state.isUsed { counts.used += 1 } else if state.isOpen { counts.idle += 1 }
+    }
+  }
+
   func close() throws {
     jobs.end()
     for thread in threads { thread.join() }
@@ -59,11 +68,13 @@ final class PostgreSQLDatabase: SQLDatabase {
   private func perform<Value: Sendable>(
     _ access: PostgreSQLSession.Access, _ body: @escaping @Sendable (any SQLTransaction) throws -> Value
   ) async throws -> Value {
-    let latest = ContinuousClock.now + patience
+    let asked = ContinuousClock.now
     return try await withCheckedThrowingContinuation { continuation in
       let isQueued = jobs.add { [patience] session in
         // Whoever asked has given up, or will soon.
-        guard ContinuousClock.now < latest else { return continuation.resume(throwing: Self.busy) }
+        let waited = ContinuousClock.now - asked
+        ServerMetrics.countDatabaseWait(of: waited)
+        guard waited < patience else { return continuation.resume(throwing: Self.busy) }
         continuation.resume(
           with: Result { try session.transaction(access, within: patience, body) })
       }

@@ -12,6 +12,9 @@ struct PostgreSQLError: SQLError, CustomStringConvertible {
   /// The transaction conflicted with another one and can be repeated.
   var isConflict: Bool { state == "40001" || state == "40P01" }
 
+  /// A prepared statement is older than a change of its table, which a later version of the program made.
+  var isOutdatedStatement: Bool { state == "0A000" }
+
   /// The database, or the way to it, has failed.
   var isUnavailable: Bool {
     // Connection, resources, operator intervention (shutdown, time limit), system errors; a read-only database.

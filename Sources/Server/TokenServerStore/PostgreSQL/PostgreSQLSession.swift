@@ -1,12 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
+import Synchronization
+import TokenServerCore
 
 /// A connection that is opened at the first transaction, and again after it was lost. For one thread.
 final class PostgreSQLSession {
   private let address: PostgreSQLAddress
-  private var connection: PostgreSQLConnection?
+  private let state: State
+  private var connection: PostgreSQLConnection? {
+    didSet {
+      state.open.store(connection != nil, ordering: .relaxed)
+      if oldValue != nil, connection == nil { ServerMetrics.countDatabaseConnectionFailure() }
+    }
+  }
 
-  init(_ address: PostgreSQLAddress) { self.address = address }
+  /// What other threads may know of a session.
+  final class State: Sendable {
+    fileprivate let open = Atomic(false)
+    fileprivate let used = Atomic(false)
+
+    /// Whether there is a connection.
+    var isOpen: Bool { open.load(ordering: .relaxed) }
+    /// Whether a transaction runs, or waits for a connection to be opened.
+    var isUsed: Bool { used.load(ordering: .relaxed) }
+  }
+
+  init(_ address: PostgreSQLAddress, _ state: State = State()) {
+    self.address = address
+    self.state = state
+  }
 
   enum Access {
     case read, write
@@ -23,16 +45,19 @@ final class PostgreSQLSession {
     }
   }
 
-  /// Runs `body` in a transaction, and commits it. Repeats it after a conflict, and once on a new connection if the
-  /// connection was lost before the commit. If it is lost during the commit, nobody knows whether the transaction is
-  /// committed: the caller gets an error, and the client that repeats its request gets the stored reply. A single
-  /// statement is repeated also then.
+  /// Runs `body` in a transaction, and commits it. Repeats it after a conflict; once if the tables were changed since
+  /// its statements were prepared; and once on a new connection if the connection was lost before the commit. If it is
+  /// lost during the commit, nobody knows whether the transaction is committed: the caller gets an error, and the
+  /// client that repeats its request gets the stored reply. A single statement is repeated also then.
   /// - Parameter patience: for all repetitions.
   func transaction<Value>(
     _ access: Access, within patience: Duration, _ body: (any SQLTransaction) throws -> Value
   ) throws -> Value {
+    state.used.store(true, ordering: .relaxed)
+    defer { state.used.store(false, ordering: .relaxed) }
     let deadline = ContinuousClock.now + patience
     var mayReconnect = true
+    var mayPrepare = true
     var pause = Duration.milliseconds(1)
     while true {
       var isCommitting = false
@@ -53,6 +78,9 @@ final class PostgreSQLSession {
         if error.isConflict, ContinuousClock.now < deadline {
           usleep(UInt32(clamping: (pause * Double.random(in: 0.5..<1.5)).microseconds))
           pause = min(pause * 2, .milliseconds(100))
+        } else if error.isOutdatedStatement, let connection, mayPrepare {
+          mayPrepare = false
+          try? connection.forgetStatements()
         } else if error.isUnavailable, connection == nil, !isCommitting, mayReconnect {
           mayReconnect = false
         } else {
@@ -68,9 +96,14 @@ final class PostgreSQLSession {
   private func current() throws -> PostgreSQLConnection {
     if let connection, !connection.isLost { return connection }
     connection = nil
-    let new = try PostgreSQLConnection(to: address)
-    connection = new
-    return new
+    do {
+      let new = try PostgreSQLConnection(to: address)
+      connection = new
+      return new
+    } catch {
+      ServerMetrics.countDatabaseConnectionFailure()
+      throw error
+    }
   }
 
   /// Ends the transaction; drops the connection if that fails.

@@ -42,6 +42,7 @@ struct SQLiteDatabase: SQLDatabase {
   }
 
   var waiting: Int { writes.dueCount }
+  var connections: ConnectionCounts? { nil }
 
   func close() throws {
     readers.close()

@@ -26,8 +26,19 @@ protocol SQLDatabase: Sendable {
   /// The number of transactions that wait for a connection or for the end of others.
   var waiting: Int { get }
 
+  /// Nil for a file.
+  var connections: ConnectionCounts? { get }
+
   /// Closes all connections; no other call may follow.
   func close() throws
+}
+
+/// The connections of one server to its database.
+package struct ConnectionCounts: Sendable, Equatable {
+  /// Those that run a transaction, or are opened for one.
+  package var used = 0
+  /// Those that are open and wait for a transaction.
+  package var idle = 0
 }
 
 /// One open database transaction. Parameters are bound to the `?` of a statement, in order.

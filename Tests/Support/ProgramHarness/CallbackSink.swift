@@ -1,47 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import Glibc
-import ProgramHarness
 
 /// The portal's callback endpoint: records every POST.
-final class CallbackSink: Sendable {
-  struct Call: Sendable {
-    let path: String
-    let members: [String: String]
+package final class CallbackSink: Sendable {
+  package struct Call: Sendable {
+    package let path: String
+    package let members: [String: String]
   }
 
   private let loopback: Loopback
   private let received: Observed<[Call]>
 
-  init() throws {
+  /// - Parameter accepts: whether a call gets the response 204, or 503; it is recorded in both cases.
+  package init(accepts: @escaping @Sendable (Call) -> Bool = { _ in true }) throws {
     let received = Observed([Call]())
     self.received = received
     loopback = try Loopback { caller in
-      Self.serve(caller) { call in received.change { $0.append(call) } }
+      Self.serve(caller) { call in
+        received.change { $0.append(call) }
+        return accepts(call)
+      }
       Glibc.close(caller)
     }
   }
 
-  var address: String { "http://127.0.0.1:\(loopback.port)" }
-  var calls: [Call] { received.value }
+  package var address: String { "http://127.0.0.1:\(loopback.port)" }
+  package var calls: [Call] { received.value }
 
-  func close() { loopback.close() }
+  package func close() { loopback.close() }
 
-  func firstCall() async throws -> Call {
+  package func firstCall() async throws -> Call {
     guard let call = await received.first(within: patience, { $0.first }) else {
       throw OutputTimeoutError(description: "a callback")
     }
     return call
   }
 
-  private static func serve(_ caller: Int32, _ take: (Call) -> Void) {
+  private static func serve(_ caller: Int32, _ take: (Call) -> Bool) {
     var buffered: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 4096)
     while true {
       if let (call, length) = parse(buffered) {
         buffered.removeFirst(length)
-        take(call)
-        guard sendAll(Array("HTTP/1.1 204 No Content\r\n\r\n".utf8)[...], to: caller) else { return }
+        let response = take(call) ? "204 No Content\r\n" : "503 Service Unavailable\r\nContent-Length: 0\r\n"
+        guard sendAll(Array("HTTP/1.1 \(response)\r\n".utf8)[...], to: caller) else { return }
         continue
       }
       let count = read(caller, &chunk, chunk.count)

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import Foundation
+import ProgramHarness
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+/// Several servers, a portal with its callback endpoint, and the model of what they must have in the end.
+final class OutageScene: Sendable {
+  static let pinLimit = 4
+  /// Another server takes over the callbacks of a killed one after a minute.
+  private static let longestCallback = Duration.seconds(100)
+  private static let configuration = """
+    [application]
+    pin = true
+    max_pin_attempts = \(pinLimit)
+    [limits]
+    open_requests_per_device = 1000
+    [[type]]
+    name = "login"
+    method = "push"
+    request_expires_in = 600
+    messages = { en = "Log in?" }
+    [[type]]
+    name = "payment"
+    method = "push_with_pin"
+    request_expires_in = 600
+    messages = { en = "Pay?" }
+    """
+
+  let server: TokenServerProcess
+  let record = OutageRecord()
+  private let group: ServerGroup
+  private let servers: Int
+  private let portal: (id: String, secret: String)
+  private let sink: CallbackSink
+
+  init(servers: Int) throws {
+    self.servers = servers
+    sink = try CallbackSink { [record] in record.received($0) }
+    server = try TokenServerProcess(configuration: Self.configuration, servers: servers)
+    group = try #require(server.group)
+    portal = try server.addPortal()
+  }
+
+  deinit { sink.close() }
+
+  /// Lets users work until a deadline, each on a thread of its own, while servers are killed and the database is
+  /// restarted.
+  /// - Returns: the number of outages.
+  func run(_ users: [OutageUser], until deadline: ContinuousClock.Instant, seed: UInt64) async throws -> Int {
+    let working = Observed(users.count + 1)
+    for user in users {
+      Thread.detachNewThread { [record] in
+        while ContinuousClock.now < deadline { do { try user.act() } catch { record.failed(error) } }
+        working.change { $0 -= 1 }
+      }
+    }
+    let outages = Observed(0)
+    Thread.detachNewThread { [self] in
+      var random = SeededGenerator(seed: seed)
+      do {
+        while ContinuousClock.now < deadline {
+          usleep(UInt32.random(in: 200_000...1_200_000, using: &random))
+          try outage(outages.value, &random)
+          outages.change { $0 += 1 }
+        }
+      } catch { record.violated("an outage did not end: \(error)") }
+      working.change { $0 -= 1 }
+    }
+    let limit = deadline - .now + .seconds(120)
+    guard await working.first(within: limit, { $0 == 0 ? true : nil }) != nil else {
+      throw OutputTimeoutError(description: "the end of the users' work")
+    }
+    return outages.value
+  }
+
+  private func outage(_ number: Int, _ random: inout SeededGenerator) throws {
+    guard number % 6 != 5 else { return try TestPostgreSQL.restart() }
+    try group.restart(Int.random(in: 0..<servers, using: &random))
+  }
+
+  /// Begins a transaction.
+  /// - Returns: its id.
+  func begin(_ type: String, of user: String, on device: DeviceClient) throws -> String {
+    let callback = "\(sink.address)/\(UUID().uuidString)"
+    record.asks(callback, for: device.clientID)
+    let reply = try server.curl(
+      "--user", "\(portal.id):\(portal.secret)", "--data", "type=\(type)&user_id=\(user)&device_id=\(device.clientID)",
+      "--data", "callback_uri=\(callback)", server.url + "/oauth/api/v4/authenticate/user"
+    ).expect(200)
+    let transaction = try #require(reply.json["transaction_id"] as? String)
+    record.begun(transaction, .init(device: device.clientID, callback: callback, needsPIN: type == "payment"))
+    return transaction
+  }
+
+  /// Compares what each server and the callback endpoint have with the model.
+  func judge() async throws {
+    let entries = record.entries
+    var ended: Set<String> = []
+    for (transaction, entry) in entries {
+      for _ in 0..<servers where try isEnded(transaction, entry) { ended.insert(transaction) }
+    }
+    let deadline = ContinuousClock.now + Self.longestCallback
+    while !ended.isSubset(of: record.callbacks.keys), ContinuousClock.now < deadline {
+      try await Task.sleep(for: .milliseconds(200))
+    }
+    let callbacks = Set(record.callbacks.keys)
+    #expect(ended.isSubset(of: callbacks), "no callback for \(ended.subtracting(callbacks))")
+    #expect(callbacks.isSubset(of: ended), "a callback for \(callbacks.subtracting(ended))")
+    #expect(record.violations.isEmpty)
+  }
+
+  /// Reads a result, from any server, and compares it with the model.
+  private func isEnded(_ transaction: String, _ entry: OutageRecord.Entry) throws -> Bool {
+    let result = try server.curl(
+      "--user", "\(portal.id):\(portal.secret)", server.url + "/oauth/api/v4/authenticate/transaction/\(transaction)"
+    ).expect(200).json
+    let isAuthenticated = result["is_authenticated"] as? Bool == true
+    let isEnded = isAuthenticated || result["not_authenticated_reason"] != nil
+    // Without a response the answer may have arrived.
+    if isEnded { #expect(entry.ending != nil, "\(transaction)") } else { #expect(!entry.isConfirmed, "\(transaction)") }
+    if isEnded { #expect(isAuthenticated == (entry.ending == .accepted), "\(transaction): \(result)") }
+    if entry.needsPIN, entry.isConfirmed || entry.ending == nil {
+      #expect(result["used_authentication_attempts"] as? Int == entry.pinAttempts, "\(transaction): \(entry)")
+    }
+    return isEnded
+  }
+}

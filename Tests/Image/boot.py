@@ -128,11 +128,15 @@ def type_code(scene):
     machine.lines.shows("violet", machine.began, 540)
     scene.step("the LED asks for an activation code: the server came from the SD card")
     code, _ = scene.server.typed_activation()
+    time.sleep(1)
+    machine.type(code[:-1] + str((int(code[-1]) + 1) % 10))
+    # While digits are typed, the LED is amber.
+    machine.lines.shows("violet", time.monotonic())
+    time.sleep(1)
     since = time.monotonic()
-    for text in (code[:-1] + str((int(code[-1]) + 1) % 10), code):
-        time.sleep(5)
-        machine.type(text)
-    scene.enroll(since, "the code was typed on the USB keyboard, at first with a wrong digit")
+    machine.type(code)
+    machine.lines.shows("white", since)
+    scene.enroll(time.monotonic(), "the code was typed on the USB keyboard, at first with a wrong digit")
 
 
 def failed_start_is_repeated(scene):

@@ -28,8 +28,8 @@ struct ApprovalRound {
   }
 
   /// Ends when the token is idle again.
-  /// - Parameter note: called before the portal asks, when the LED shows the request, before the button is held, and when
-  ///   the LED shows the confirmation.
+  /// - Parameter note: called before the portal asks, when the LED shows the request, before the button is held, and
+  ///   when the LED shows the confirmation.
   func run(noting note: () throws -> Void = {}) throws -> Times {
     try note()
     let led = try token.control.followLED()

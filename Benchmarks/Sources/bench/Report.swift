@@ -52,7 +52,7 @@ struct Report {
   private static var machine: String {
     let memory = Double(ProcessInfo.processInfo.physicalMemory) / 1_073_741_824
     return """
-      The machine of the last run: \(processor), \(ProcessInfo.processInfo.activeProcessorCount) cores, \(memory.text(0)) GiB, \
+      The machine of the last run: \(processor), \(ProcessInfo.processInfo.activeProcessorCount) cores, \(memory.text(0)) GiB,
       Linux \(line("/proc/sys/kernel/osrelease")), \(system), \(environment("BENCH_SWIFT")), release build with \
       `--static-swift-stdlib`, stripped.
       """

@@ -8,8 +8,8 @@ struct WaitCounts {
 
   private var (toLED, toGreen, all): ([Double], [Double], [Double]) = ([], [], [])
 
-  /// - Parameter moments: before the portal asks, when the LED shows the request, before the user's last input, when the
-  ///   LED shows the confirmation, and at the end.
+  /// - Parameter moments: before the portal asks, when the LED shows the request, before the user's last input, when
+  ///   the LED shows the confirmation, and at the end.
   mutating func add(_ moments: [SlowStorage.Waits]) {
     // One that has begun before the LED lit may have delayed it; one that ends after green has not.
     toLED.append(Double(moments[1].begun - moments[0].ended))

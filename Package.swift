@@ -235,7 +235,7 @@ let benchmarkTargets: [Target] = [
     name: "bench",
     dependencies: [
       "CBench", "Boards", "Cryptography", "FrontPanel", "GPIO", "HIDReports", "MobileAuth", "OpenPGP", "PINProtection",
-      "ReferenceProtocol", "Secrets", "TestAM", "USBKeypad", argumentParser,
+      "ReferenceProtocol", "Secrets", "TestAM", "USBKeypad", "Vault", argumentParser,
     ],
     path: "Benchmarks/Sources/bench", swiftSettings: strictness),
   // The reference programs for the panel, in the bench kernel.

@@ -28,15 +28,21 @@ struct ApprovalRound {
   }
 
   /// Ends when the token is idle again.
-  func run() throws -> Times {
+  /// - Parameter note: called before the portal asks, when the LED shows the request, before the button is held, and
+  ///   when the LED shows the confirmation.
+  func run(noting note: () throws -> Void = {}) throws -> Times {
+    try note()
     let led = try token.control.followLED()
     let response = portal.exchange(site.ask(token.user, on: tokenID, callback: callback))
     let asked = Instant.now
     guard site.transaction(in: response) != nil else { throw BenchError("the portal was refused") }
     let blue = try led.waitForLED("confirmation wanted")
+    try note()
     pause(seconds: Self.guardTime)
+    try note()
     let released = try token.control.hold(seconds: Self.hold)
     let green = try led.waitForLED("approved")
+    try note()
     try led.waitForLED("idle, connected", isLit: false)
     return Times(toLED: blue - asked, toGreen: green - released)
   }

@@ -40,7 +40,7 @@ struct Bench: ParsableCommand {
   @Option(help: "Where approval-token, approval-tokend and token-server are.", completion: .directory)
   var programs: String
 
-  @Option(help: "A Markdown file in which the table and this machine replace those of the last run.")
+  @Option(help: "A Markdown file whose table gets the rows that were measured, with the date and the commit.")
   var write: String?
 
   @Argument(
@@ -55,8 +55,7 @@ struct Bench: ParsableCommand {
       FileHandle.standardError.write(Data("measuring \(measurement.rawValue) …\n".utf8))
       rows += try measurement.rows(on: stage)
     }
-    let table = Table.text(rows)
-    print(table)
-    if let write { try Report(file: write).replace(with: table) }
+    print(Table.text(rows))
+    if let write { try Report(file: write).replace(with: rows) }
   }
 }

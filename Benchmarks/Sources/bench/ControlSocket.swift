@@ -70,6 +70,15 @@ struct ControlSocket {
     return .now
   }
 
+  /// Types a new PIN, as an enrollment asks for it.
+  func choose(_ pin: String, asBy led: Call) throws {
+    for wanted in ["new PIN wanted", "new PIN wanted, a second time"] {
+      _ = try led.waitForLED(wanted)
+      pause(seconds: 0.6)
+      try press(pin.map(String.init) + ["enter"])
+    }
+  }
+
   /// Delivers a push message.
   /// - Returns: when that was begun.
   func bring(_ message: [UInt8]) throws -> Instant {

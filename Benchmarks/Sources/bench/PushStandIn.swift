@@ -38,10 +38,12 @@ final class PushStandIn: Sendable {
 
   // MARK: Administrator and portal
 
+  /// - Parameter pin: whether the token verifies a PIN before each approval.
   /// - Returns: an enrollment URL. Any credential is accepted here.
-  func url(for serial: String) -> String {
+  func url(for serial: String, pin: Bool = false) -> String {
     "otpauth://pipush/\(serial)?url=\(endpoint.replacing(":", with: "%3A"))&ttl=10&issuer=bench"
       + "&enrollment_credential=\(Random.bytes(20).lowercaseHex)&v=1&serial=\(serial)&sslverify=1&poll_only=True"
+      + (pin ? "&pin=True" : "")
   }
 
   func enroll(_ serial: String, _ key: RSAPublicKey) { state.withLock { $0.keys[serial] = key } }

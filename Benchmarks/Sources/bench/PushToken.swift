@@ -16,20 +16,48 @@ final class PushToken {
   }
 
   func enroll(_ url: String) throws {
-    _ = try stage.run("approval-token", ["enroll", url, "--state", state, "--authorities", authority])
+    _ = try stage.run("approval-token", enrollment(url))
+  }
+
+  /// The arguments of the command. The URI is in a file, because its secret outlives the enrollment.
+  private func enrollment(_ url: String) throws -> [String] {
+    let file = "\(stage.directory)/enrollment-uri"
+    try url.write(toFile: file, atomically: true, encoding: .utf8)
+    return ["enroll", "--file", file, "--state", state, "--authorities", authority]
   }
 
   /// - Parameter settings: lines of the table `[push]`, and additional tables.
   func start(_ settings: String = "") throws -> (readings: ProcessReadings, control: ControlSocket) {
+    let started = try launch(settings, [:])
+    _ = try started.control.followLED().waitForLED("idle, connected")
+    return started
+  }
+
+  /// Starts, and enrolls then, with a PIN that is typed.
+  /// - Parameter environment: variables of the service.
+  func start(
+    _ settings: String, enrolling url: String, choosing pin: String, environment: [String: String]
+  ) throws -> (readings: ProcessReadings, control: ControlSocket) {
+    let started = try launch(settings, environment)
+    let led = try started.control.followLED()
+    let enrollment = try stage.start("approval-token", self.enrollment(url))
+    try started.control.choose(pin, asBy: led)
+    _ = try enrollment.readLine()
+    _ = try led.waitForLED("idle, connected")
+    return started
+  }
+
+  private func launch(
+    _ settings: String, _ environment: [String: String]
+  ) throws -> (readings: ProcessReadings, control: ControlSocket) {
     let file = "\(stage.directory)/push.toml"
     try "[tls]\nauthorities = \"\(authority)\"\n[push]\n\(settings)\n".write(
       toFile: file, atomically: false, encoding: .utf8)
-    let child = try stage.start("approval-tokend", ["serve", "--state", state, "--config", file])
+    let child = try stage.start(
+      "approval-tokend", ["serve", "--state", state, "--config", file], environment: environment)
     self.child = child
     guard try child.readLine() == "ready" else { throw BenchError("approval-tokend is not ready") }
-    let control = ControlSocket(path: state + "/control.sock")
-    _ = try control.followLED().waitForLED("idle, connected")
-    return (ProcessReadings(processID: child.processID), control)
+    return (ProcessReadings(processID: child.processID), ControlSocket(path: state + "/control.sock"))
   }
 
   func end() {

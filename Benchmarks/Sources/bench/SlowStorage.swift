@@ -22,16 +22,24 @@ struct SlowStorage {
   init(_ library: String, named name: String, delay: Double, on stage: Stage) throws {
     counter = "\(stage.directory)/\(name).syncs"
     // In a directory on a disk, but never waited for: the counter adds nothing to what is measured.
-    try Data(count: MemoryLayout<UInt64>.size).write(to: URL(filePath: counter))
+    try Data(count: 2 * MemoryLayout<UInt64>.size).write(to: URL(filePath: counter))
     environment = [
       "LD_PRELOAD": library, "BENCH_SYNC_COUNTER": counter, "BENCH_SYNC_MICROSECONDS": String(Int(delay * 1e6)),
     ]
   }
 
-  /// The number of waits for storage so far.
-  func syncs() throws -> Int {
-    let bytes = try Data(contentsOf: URL(filePath: counter))
-    guard bytes.count >= 8 else { throw BenchError("\(counter) is too short") }
-    return Int(bytes.reversed().suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+  /// The numbers of waits for storage so far.
+  struct Waits {
+    let begun: Int
+    let ended: Int
+  }
+
+  func waits() throws -> Waits {
+    let bytes = [UInt8](try Data(contentsOf: URL(filePath: counter)))
+    guard bytes.count >= 16 else { throw BenchError("\(counter) is too short") }
+    func number(at offset: Int) -> Int {
+      bytes[offset..<offset + 8].reversed().reduce(0) { $0 << 8 | Int($1) }
+    }
+    return Waits(begun: number(at: 0), ended: number(at: 8))
   }
 }

@@ -75,11 +75,7 @@ final class Token {
     control = ControlSocket(path: state + "/control.sock")
     let led = try control.followLED()
     let enrollment = try stage.start("approval-token", ["enroll", server.add(user: user).uri, "--state", state])
-    for wanted in ["new PIN wanted", "new PIN wanted, a second time"] {
-      _ = try led.waitForLED(wanted)
-      pause(seconds: 0.6)
-      try control.press(pin.map(String.init) + ["enter"])
-    }
+    try control.choose(pin, asBy: led)
     _ = try enrollment.readLine()
     _ = try led.waitForLED("idle, connected")
   }

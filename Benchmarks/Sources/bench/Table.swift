@@ -5,6 +5,9 @@ struct Row {
     case met, missed
     /// A number without a goal, for explanation.
     case none = ""
+
+    /// In Markdown.
+    var text: String { self == .missed ? "**missed**" : rawValue }
   }
 
   let what: String
@@ -27,7 +30,7 @@ enum Table {
   static func text(_ rows: [Row]) -> String {
     let cells =
       [["What", "Measured", "Goal", ""]]
-      + rows.map { [$0.what, $0.measured, $0.goal, $0.verdict == .missed ? "**missed**" : $0.verdict.rawValue] }
+      + rows.map { [$0.what, $0.measured, $0.goal, $0.verdict.text] }
     let widths = (0..<4).map { column in cells.map { $0[column].count }.max() ?? 0 }
     func line(_ row: [String]) -> String {
       "| " + zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }.joined(separator: " | ") + " |"

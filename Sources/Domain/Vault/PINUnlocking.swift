@@ -5,9 +5,9 @@ import SQLite
 package import Secrets
 
 /// Verification of PINs by this token. Order of an attempt: enforce the wait, count the attempt, check that the count
-/// is in storage, and only then verify the PIN. A right PIN clears the count with the next transaction, which is usually
-/// the decision's. A crash or power loss between the two costs an attempt, but never the account of a right PIN, except
-/// while the last allowed attempt is verified.
+/// is in storage, and only then verify the PIN. A right PIN clears the count with the next transaction, which usually
+/// is the decision's. A crash or power loss between the two costs an attempt, but never the account of a right PIN,
+/// except while the last allowed attempt is verified.
 extension Vault {
   /// Verifies a PIN and decrypts the account's keys. If the PIN is right, its count is cleared for this vault; in
   /// storage with the next transaction or `flush`, or at once if it was the last allowed attempt.

@@ -192,7 +192,8 @@ let tokenServerTargets: [Target] = [
     of: [
       "ApprovalTestKit", "BuiltPrograms", "ControlProtocol", "Cryptography", "HTTP", "JSONSchema", "JSONValues",
       "MobileAuth", "OpenPGP", "ProgramHarness", "ReferenceAdapter", "ReferenceProtocol", "RelayProtocol", "Secrets",
-      "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "TokenDaemon", "reader-badge", "reader-key-probe",
+      "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "Threads", "TokenDaemon", "reader-badge",
+      "reader-key-probe",
     ], resources: [.copy("Fixtures")]),
 ]
 

@@ -101,8 +101,8 @@ package final class SocketPoller: Sendable {
   /// Ends the present call of `waitOnce`, or the next one. Any thread.
   func interrupt() { eventfd_write(interruption, 1) }
 
-  /// Waits until a socket is ready, a deadline is over, or the time is up. Can return earlier. Only one thread at a time
-  /// may call it.
+  /// Waits until a socket is ready, a deadline is over, or the time is up. Can return earlier. Only one thread may call
+  /// it at a time.
   /// - Parameter nanoseconds: 0 or more; nil for no limit.
   /// - Returns: the tasks that must be resumed.
   func waitOnce(atMost nanoseconds: Int64?) -> [Resumption] {

@@ -35,8 +35,8 @@
       case forEvents
     }
 
-    /// How many threads wait for sockets and timers. One that was taken for a task, but has not left its wait yet, could
-    /// still take the next interruption: no other thread may wait beside it.
+    /// How many threads wait for sockets and timers. One that was taken for a task, but has not left its wait yet,
+    /// could still take the next interruption: no other thread may wait beside it.
     private enum Polling {
       case none, one, oneThatWasTaken
     }

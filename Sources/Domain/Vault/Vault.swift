@@ -181,7 +181,11 @@ package final class Vault: Sendable {
   /// Without changes, erases what is still in the log because another process was reading, if that process has ended.
   package func flush() throws(StateStoreError) {
     guard deferred.withLock({ !$0.isEmpty }) else {
-      _ = storage.withLockIfAvailable { $0.eraseResidue(waits: false) }
+      _ = storage.withLockIfAvailable { storage in
+        guard storage.hasResidue else { return }
+        threadWillBlock()
+        storage.eraseResidue(waits: false)
+      }
       return
     }
     try transaction { _ in }

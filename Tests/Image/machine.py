@@ -188,7 +188,7 @@ class Lines:
         return groups
 
     def keeps_blinking(self, color, times, since, seconds):
-        """Waits until it blinks so often twice in sequence; in a slow guest, one group can look like two."""
+        """Waits until two groups in sequence have this number of blinks; in a slow guest, one group can look like two."""
 
         def condition():
             groups = self.blinks(color, since)
@@ -199,7 +199,7 @@ class Lines:
 
 class Machine:
     def __init__(self, directory, card, loader, has_watchdog=False):
-        """`loader` is U-Boot, which takes everything else from the card. A slow guest may be too late for a watchdog."""
+        """`loader` is U-Boot, which takes everything else from the SD card. A slow guest may be too late for a watchdog."""
         self.directory = pathlib.Path(directory)
         self.console = self.directory / "console.log"
         for name in ("qmp.sock", "qtest.sock", "shell.sock"):

@@ -125,14 +125,13 @@ def owner_changes(scene):
 def type_code(scene):
     """The activation code, first with a wrong digit, which is refused."""
     machine = scene.machine
-    machine.lines.shows("violet", machine.began, 540)
+    machine.lines.keeps_blinking("violet", 3, machine.began, 540)
     scene.step("the LED asks for an activation code: the server came from the SD card")
     code, _ = scene.server.typed_activation()
     time.sleep(1)
     machine.type(code[:-1] + str((int(code[-1]) + 1) % 10))
     # While digits are typed, the LED is amber.
-    machine.lines.shows("violet", time.monotonic())
-    time.sleep(1)
+    machine.lines.keeps_blinking("violet", 3, time.monotonic(), 60)
     since = time.monotonic()
     machine.type(code)
     machine.lines.shows("white", since)

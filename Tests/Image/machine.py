@@ -23,6 +23,7 @@ COLORS = {
     "red": (True, False, False),
     "green": (False, True, False),
     "blue": (False, False, True),
+    # Also magenta: its lines are on or off.
     "violet": (True, False, True),
     "amber": (True, True, False),
     "white": (True, True, True),
@@ -174,10 +175,31 @@ class Lines:
 
         wait(seconds, f"the LED should stay {color}", condition)
 
+    def blinks(self, color, since):
+        """How often the LED blinks in this color, between longer pauses."""
+        with self.lock:
+            states = [state for state in self.states if state[0] > since]
+        groups = [0]
+        for (start, name), (end, _) in zip(states, states[1:]):
+            if name == color and end - start >= SHORTEST:
+                groups[-1] += 1
+            elif name == "dark" and end - start > 0.6:
+                groups.append(0)
+        return groups
+
+    def keeps_blinking(self, color, times, since, seconds):
+        """Waits until two groups in sequence have this number of blinks; in a slow guest, one group can look like two."""
+
+        def condition():
+            groups = self.blinks(color, since)
+            return (times, times) in zip(groups, groups[1:])
+
+        wait(seconds, f"the LED should blink {times} times in {color}", condition)
+
 
 class Machine:
     def __init__(self, directory, card, loader, has_watchdog=False):
-        """`loader` is U-Boot, which takes everything else from the card. A slow guest may be too late for a watchdog."""
+        """`loader` is U-Boot, which takes everything else from the SD card. A slow guest may be too late for a watchdog."""
         self.directory = pathlib.Path(directory)
         self.console = self.directory / "console.log"
         for name in ("qmp.sock", "qtest.sock", "shell.sock"):

@@ -25,8 +25,8 @@ private func serve(_ chunks: [[UInt8]], _ moment: Moment) -> (requests: [Request
   var limits = NIOHTTPDecoderLimitConfiguration()
   limits.maxHeaderFieldCount = 64
   let channel = EmbeddedChannel(handlers: [
-    socket, ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: limits)), FramingHandler(largestBody: 1024),
-    server,
+    socket, ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: limits)),
+    FramingHandler(largestBody: 1024, readiness: Readiness()), server,
   ])
   for chunk in chunks { _ = try? channel.writeInbound(ByteBuffer(bytes: chunk)) }
   channel.pipeline.fireUserInboundEventTriggered(EndOfInput())

@@ -1,0 +1,1 @@
+../../../Sources/Server/TokenServerHTTP/HTTP/Readiness.swift

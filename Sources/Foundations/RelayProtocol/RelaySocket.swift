@@ -17,7 +17,7 @@ package final class RelaySocket: Sendable {
   private let poller = SocketPoller.shared
   /// What was read and not yet returned: less than one message and one chunk.
   private let received = Mutex<[UInt8]>([])
-  /// The number of calls so far.
+  /// The number of calls of send(2) and recv(2) so far.
   private let calls = Atomic(0)
 
   /// - Parameter socket: connected.

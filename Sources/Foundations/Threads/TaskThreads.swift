@@ -81,9 +81,7 @@
     }
 
     /// Lets another thread run what this one would run next, and wait for events.
-    func handOver() {
-      locked { jobs.count > waking ? takeThread() : polling == .none && waking == 0 ? takeIdleThread() : nil }
-    }
+    func handOver() { locked { takeSubstitute(mustPoll: true) } }
 
     // MARK: The threads
 
@@ -114,8 +112,7 @@
     /// Releases the lock while the job runs.
     private func run(_ job: UnownedJob) {
       let isTimerNear = timers.next.map { $0 < Self.now.addingClamped(Self.longestTask) } ?? false
-      let other =
-        jobs.count > waking ? takeThread() : isTimerNear && polling == .none && waking == 0 ? takeIdleThread() : nil
+      let other = takeSubstitute(mustPoll: isTimerNear)
       pthread_mutex_unlock(lock)
       if let other { wake(other) }
       job.runSynchronously(on: Self.anyThread)
@@ -145,6 +142,13 @@
       pthread_mutex_lock(lock)
       // Still there if a signal has interrupted the wait.
       if let index = idle.firstIndex(of: semaphore) { idle.remove(at: index) } else { waking -= 1 }
+    }
+
+    /// Returns a waiting thread for what the calling thread does not do while it runs a task: to run the next one, or,
+    /// if `mustPoll`, to wait for events; nil for none. It must be woken.
+    private func takeSubstitute(mustPoll: Bool) -> Waiting? {
+      if jobs.count > waking { return takeThread() }
+      return mustPoll && polling == .none && waking == 0 ? takeIdleThread() : nil
     }
 
     /// Returns a waiting thread that could run a task, preferably not the one that waits for events; nil for none. It

@@ -5,8 +5,6 @@ struct TimerQueue<Item> {
   /// The next one is last.
   private var entries: [(due: Int64, item: Item)] = []
 
-  var isEmpty: Bool { entries.isEmpty }
-
   /// The time of the next item; nil if there is none.
   var next: Int64? { entries.last?.due }
 

@@ -71,9 +71,9 @@ final class PostgreSQLDatabase: SQLDatabase {
     let asked = ContinuousClock.now
     return try await withCheckedThrowingContinuation { continuation in
       let isQueued = jobs.add { [patience] session in
-        // Whoever asked has given up, or will soon.
         let waited = ContinuousClock.now - asked
         ServerMetrics.countDatabaseWait(of: waited)
+        // Whoever asked has given up, or will soon.
         guard waited < patience else { return continuation.resume(throwing: Self.busy) }
         continuation.resume(
           with: Result { try session.transaction(access, within: patience, body) })

@@ -151,7 +151,7 @@ let tokenServerTargets: [Target] = [
 
   .target(
     name: "ServerTestSupport",
-    dependencies: ["BuiltPrograms", "CCurl", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"],
+    dependencies: ["BuiltPrograms", "CCurl", "FreePorts", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"],
     path: "Tests/ServerTestSupport", swiftSettings: strictness),
   tests(
     "ReferenceServerTests",
@@ -190,7 +190,8 @@ let tokenServerTargets: [Target] = [
   tests(
     "EndToEnd",
     of: [
-      "ApprovalTestKit", "BuiltPrograms", "ControlProtocol", "Cryptography", "HTTP", "JSONSchema", "JSONValues",
+      "ApprovalTestKit", "BuiltPrograms", "ControlProtocol", "Cryptography", "FreePorts", "HTTP", "JSONSchema",
+      "JSONValues",
       "MobileAuth", "OpenPGP", "ProgramHarness", "ReferenceAdapter", "ReferenceProtocol", "RelayProtocol", "Secrets",
       "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "Threads", "TokenDaemon", "reader-badge",
       "reader-key-probe",
@@ -450,7 +451,8 @@ let package = Package(
     tests(
       "TokenDaemonTests",
       of: [
-        "ApprovalTestKit", "AuthenticatorPlugins", "TokenDaemon", "ControlProtocol", "HTTP", "JSONSchema", "JSONValues",
+        "ApprovalTestKit", "AuthenticatorPlugins", "TokenDaemon", "ControlProtocol", "FreePorts", "HTTP", "JSONSchema",
+        "JSONValues",
         "MobileAuth", "Boards", "FrontPanel",
         "Cryptography", "MQTT", "OATHAdapter", "PINProtection", "RecordedLog", "RelayProtocol", "Secrets",
         "ServerBackends", "Threads",
@@ -480,7 +482,7 @@ let package = Package(
         "AuthenticatorPlugins", "BuiltPrograms", "Cryptography", "MobileAuth", "Secrets", "TestBadge", "reader-badge",
       ]),
     // A PIV card and pcscd with a virtual reader for tests.
-    testSupport("TestBadge", over: ["COpenSSL", "Cryptography", "Threads"]),
+    testSupport("TestBadge", over: ["BuiltPrograms", "COpenSSL", "Cryptography", "FreePorts", "Threads"]),
     // A FIDO2 key for tests, and `reader-key` with it in place of the hidraw nodes.
     testSupport("TestSecurityKey", over: ["Cryptography", "TestBadge", "Threads"]),
     .executableTarget(name: "reader-key-probe", dependencies: ["CReaderKey"], path: "Tests/Support/reader-key-probe"),
@@ -501,7 +503,7 @@ let package = Package(
       "InteropPrivacyIDEA",
       of: [
         "PrivacyIDEAAdapter", "MobileAuth", "CurlHTTP", "HTTP", "Cryptography", "Secrets", "ApprovalTestKit",
-        "BuiltPrograms", "ProgramHarness",
+        "BuiltPrograms", "FreePorts", "ProgramHarness",
       ],
       resources: [.copy("Fixtures")]),
     tests("Interop", of: ["OpenPGP", "Secrets"]),
@@ -522,8 +524,9 @@ let package = Package(
         "OfflineAttack", "ApprovalTestKit", "BuiltPrograms", "vault-crash-probe",
       ]),
     // Runs the programs as processes, together with their peers.
-    testSupport("ProgramHarness", over: ["BuiltPrograms"]),
+    testSupport("ProgramHarness", over: ["BuiltPrograms", "CSpawn", "FreePorts"]),
     testSupport("BuiltPrograms", over: []),
+    testSupport("FreePorts", over: []),
     testSupport("RecordedLog", over: [logging]),
     testSupport("JSONSchema", over: ["JSONValues"]),
     testSupport("OpenSSLProgram", over: []),

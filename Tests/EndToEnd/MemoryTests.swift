@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
 import Foundation
 import Glibc
 import ProgramHarness
@@ -94,16 +95,6 @@ extension EndToEnd {
       }
     }
   }
-}
-
-/// Reads a file of unknown size: a short read is not its end.
-private func wholeText(of path: String) throws -> String {
-  guard let stream = fopen(path, "re") else { throw OutputTimeoutError(description: "\(path): errno \(errno)") }
-  defer { fclose(stream) }
-  var bytes: [UInt8] = []
-  var chunk = [UInt8](repeating: 0, count: 65_536)
-  while case let count = fread(&chunk, 1, chunk.count, stream), count > 0 { bytes += chunk[..<count] }
-  return String(decoding: bytes, as: UTF8.self)
 }
 
 /// A snapshot of all writable memory of a process.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import Glibc
 import ProgramHarness
 import Testing
 
@@ -20,6 +21,14 @@ extension EndToEnd {
         let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/exe")
         #expect(program.hasSuffix("/approval-tokend"))
       }
+    }
+
+    @Test("A program that a test starts has no descriptor of the test's") func inheritsNothing() async throws {
+      let inheritable = dup(STDIN_FILENO)
+      defer { close(inheritable) }
+      let outcome = try await run("ls", ["/proc/self/fd"])
+      // The last one is the directory.
+      #expect(outcome.output.split(separator: "\n") == ["0", "1", "2", "3"])
     }
 
     @Test(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import FreePorts
 import ProgramHarness
 import Testing
 
@@ -42,7 +43,7 @@ extension EndToEnd {
     func calls() async throws {
       try await withPINScene(configuration: { "[tls]\nauthorities = \"\($0.directory)/ca.pem\"\n" }) { fixture in
         let token = fixture.token
-        let url = "https://127.0.0.1:\(try Loopback.freePort())"
+        let url = "https://127.0.0.1:\(try FreePort.reserve())"
         let resourceServer = try await start(at: url, fixture.server)
         defer { resourceServer.send(SIGKILL) }
         expectRefusal(try await token.command("call", "alice", url), saying: "approval-token allow alice \(url)")
@@ -69,7 +70,7 @@ extension EndToEnd {
         let printed: Printed = try await token.command("call", "alice", url, "--json").succeeded().decoded()
         #expect(printed.status == 200 && printed.body.contains("alice"))
         expectRefusal(try await token.command("call", "alice", fixture.server.address), saying: "not a resource server")
-        let port = try Loopback.freePort()
+        let port = try FreePort.reserve()
         expectRefusal(try await token.command("call", "alice", "https://127.0.0.1:\(port)/"), saying: "may not call")
 
         try await token.command("logout").succeeded()
@@ -80,7 +81,7 @@ extension EndToEnd {
 
     @Test("The resource server refuses a token without its proof") func noProof() async throws {
       try await withPINScene { fixture in
-        let url = "https://127.0.0.1:\(try Loopback.freePort())"
+        let url = "https://127.0.0.1:\(try FreePort.reserve())"
         let resourceServer = try await start(at: url, fixture.server)
         defer { resourceServer.send(SIGKILL) }
         for headers in [

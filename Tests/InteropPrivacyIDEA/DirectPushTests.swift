@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import FreePorts
 import ProgramHarness
 import Testing
 
@@ -9,7 +10,7 @@ extension InteropPrivacyIDEA {
     @Test("A hint is faster than the next poll, and polling works without hints")
     func hintIsFasterThanTheNextPollAndPollingWorksWithoutHints() async throws {
       let server = try PushServer()
-      let port = try Loopback.freePort()
+      let port = try FreePort.reserve()
       try server.postLogins(to: "http://127.0.0.1:\(port)/push")
       let (serial, url) = try server.makeToken()
       #expect(url.contains("poll_only=False"))
@@ -27,7 +28,7 @@ extension InteropPrivacyIDEA {
       try await fixture.expect(.hold, on: login, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)
 
       // Hints to a port without a listener.
-      try server.postLogins(to: "http://127.0.0.1:\(try Loopback.freePort())/push")
+      try server.postLogins(to: "http://127.0.0.1:\(try FreePort.reserve())/push")
       let polled = try await fixture.login(with: serial)
       try await fixture.expect(
         .hold, on: polled, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)

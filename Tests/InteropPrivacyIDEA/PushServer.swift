@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import BuiltPrograms
 import Foundation
+import FreePorts
 import ProgramHarness
 import Synchronization
 
@@ -32,7 +33,7 @@ final class PushServer: Sendable {
     self.tokenType = tokenType ?? (product == .eduMFA ? "edupush" : "push")
     directory = FileManager.default.temporaryDirectory.appending(path: "\(product.rawValue)-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    port = try Loopback.freePort()
+    port = try FreePort.reserve()
     process = Process()
     process.executableURL = Bundle.module.url(
       forResource: "push-server", withExtension: nil, subdirectory: "Fixtures")

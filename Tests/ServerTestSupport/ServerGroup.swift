@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import BuiltPrograms
 import Foundation
+import FreePorts
 import Synchronization
 
 /// Several servers on one PostgreSQL database, behind HAProxy.
@@ -30,7 +31,7 @@ package final class ServerGroup: Sendable {
       return (own + lines.filter { line in !["issuer =", "proxy_protocol_from ="].contains { line.hasPrefix($0) } })
         .joined(separator: "\n")
     }
-    let ports = try (0..<count).map { _ in (port: try freePort(), operations: try freePort()) }
+    let ports = try (0..<count).map { _ in (port: try FreePort.reserve(), operations: try FreePort.reserve()) }
     var members: [Member] = []
     for (port, operations) in ports {
       var own = directory

@@ -63,20 +63,3 @@ private func accepts(_ port: Int) -> Bool {
     }
   }
 }
-
-/// A port that was free a moment ago.
-package func freePort() throws -> Int {
-  let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-  defer { close(descriptor) }
-  var address = sockaddr_in()
-  address.sin_family = sa_family_t(AF_INET)
-  address.sin_addr.s_addr = inet_addr("127.0.0.1")
-  var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-  let status = withUnsafeMutablePointer(to: &address) {
-    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-      bind(descriptor, $0, size) | getsockname(descriptor, $0, &size)
-    }
-  }
-  guard status == 0 else { throw Curl.CurlError(description: "no port is free") }
-  return Int(UInt16(bigEndian: address.sin_port))
-}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import BuiltPrograms
 import Foundation
+import FreePorts
 
 /// The built `token-server` in a temporary directory, used through its public interfaces.
 package final class TokenServerProcess: Sendable {
@@ -29,8 +30,10 @@ package final class TokenServerProcess: Sendable {
       try (#"callback_private_addresses = ["127.0.0.0/8"]"# + "\n" + configuration + database)
         .write(toFile: self.directory + "/config.toml", atomically: true, encoding: .utf8)
     }
+    // Of the kernel's choice, a client could get the port while the server is stopped.
+    let port = port == 0 ? try FreePort.reserve() : port
     if servers > 1 {
-      let group = try ServerGroup(of: servers, in: self.directory, port: port == 0 ? freePort() : port)
+      let group = try ServerGroup(of: servers, in: self.directory, port: port)
       (self.group, program, url) = (group, group.first, group.url)
     } else {
       group = nil

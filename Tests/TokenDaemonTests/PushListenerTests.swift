@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import ControlProtocol
+import FreePorts
 import Glibc
 import MobileAuth
 import Synchronization
@@ -17,7 +18,7 @@ import Threads
   private func listening(
     _ clock: SteppingClock = SteppingClock(), _ body: (_ port: UInt16, _ hints: Hints) async throws -> Void
   ) async throws {
-    let port = try freePort()
+    let port = try UInt16(FreePort.reserve())
     let hints = Hints()
     let listener = try PushListener(
       at: #require(ListenAddress("127.0.0.1:\(port)")), in: .test(clock), onHint: { hints.add() })
@@ -220,18 +221,4 @@ private func withLoopback(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, sock
   return withUnsafePointer(to: &address) {
     $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
   }
-}
-
-/// A port that was free when asked for.
-func freePort() throws -> UInt16 {
-  let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-  defer { close(descriptor) }
-  try #require(withLoopback(0) { bind(descriptor, $0, $1) } == 0)
-  var address = sockaddr_in()
-  var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-  let code = withUnsafeMutablePointer(to: &address) {
-    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &size) }
-  }
-  try #require(code == 0)
-  return UInt16(bigEndian: address.sin_port)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import ControlProtocol
+import FreePorts
 import Glibc
 import HTTP
 import Logging
@@ -54,7 +55,7 @@ import Testing
   }
 
   @Test("A request to a server that is not there is an error of that server") func unreachable() async throws {
-    let port = try freePort()
+    let port = try UInt16(FreePort.reserve())
     try await listening { _, relay in
       let http = RelayHTTPTransport(trust: ServerTrust(), through: relay)
       for _ in 1...3 {
@@ -71,7 +72,7 @@ import Testing
   }
 
   @Test("A subscription at a broker that is not there ends with the broker's error") func noBroker() async throws {
-    let port = try freePort()
+    let port = try UInt16(FreePort.reserve())
     try await listening { _, relay in
       let broker = Broker(host: "127.0.0.1", port: port, trust: ServerTrust())
       let subscription = Subscription(broker: broker, topics: ["mailbox"], clientID: "t1", presence: nil)
@@ -88,7 +89,7 @@ import Testing
   }
 
   @Test("Login hints arrive while their order lasts") func hints() async throws {
-    let port = try freePort()
+    let port = try UInt16(FreePort.reserve())
     try await listening { _, relay in
       let (hints, isUp) = (Hints(), Hints())
       let following = Task {

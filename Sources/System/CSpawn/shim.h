@@ -5,6 +5,8 @@
 #include <spawn.h>
 #include <sys/types.h>
 
+extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *, int);
+
 /// Starts a program in a process group of its own, with default signals and without the descriptors of this process:
 /// `input` is its standard input, `output` its standard output, and `errors` its standard error, or /dev/null if it is
 /// negative. Returns 0, or the error number.
@@ -12,7 +14,6 @@ static inline int approval_spawn(
     pid_t *child, char *const arguments[], char *const environment[], const char *folder, int input, int output,
     int errors) {
   extern int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *, const char *);
-  extern int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *, int);
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   int error = posix_spawn_file_actions_init(&actions);

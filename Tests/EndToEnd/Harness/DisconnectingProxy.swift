@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import FreePorts
 import Glibc
 import ProgramHarness
 import Synchronization
@@ -60,7 +61,7 @@ final class DisconnectingProxy: Sendable {
 
   /// - Returns: the port that the server must listen on.
   func findTarget() throws -> Int {
-    let port = try Loopback.freePort()
+    let port = try FreePort.reserve()
     wire.state.withLock { $0.target = port }
     return port
   }

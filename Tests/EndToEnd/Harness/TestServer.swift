@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import FreePorts
 import Glibc
 import ProgramHarness
 import Synchronization
@@ -8,8 +9,8 @@ import Synchronization
 final class TestServer: Sendable {
   let directory: String
   private let process = Mutex<ChildProcess?>(nil)
-  /// 0 until the first start; constant from then on, because tokens store the server's address.
-  private let port: Mutex<Int>
+  /// Constant, because tokens store the server's address.
+  let portNumber: Int
   private let logs = Mutex<[Transcript]>([])
   private let template: ServerTemplate
 
@@ -20,7 +21,7 @@ final class TestServer: Sendable {
   init(
     in folder: TemporaryDirectory, behind proxy: DisconnectingProxy? = nil, types: String = "", pin: String? = nil
   ) async throws {
-    port = Mutex(try proxy?.findTarget() ?? 0)
+    portNumber = try proxy?.findTarget() ?? FreePort.reserve()
     directory = folder.file("server")
     template = try await .made(withPIN: pin != nil)
     try template.write(to: directory)
@@ -58,18 +59,14 @@ final class TestServer: Sendable {
   // MARK: The process
 
   func start() async throws {
-    let known = port.withLock { $0 }
-    let child = try ChildProcess(Program.server, ["serve", "--directory", directory, "--port", "\(known)"])
+    let child = try ChildProcess(Program.server, ["serve", "--directory", directory, "--port", "\(portNumber)"])
     process.withLock { $0 = child }
     logs.withLock { $0.append(child.errors) }
-    let line = try await child.output.line(with: "listening on https://")
-    guard known == 0, let number = line.split(separator: ":").last.flatMap({ Int($0) }) else { return }
-    port.withLock { $0 = number }
+    try await child.output.line(with: "listening on https://")
   }
 
   /// `https://HOST:PORT` of the listener, regardless of the issuer.
   var address: String { "https://127.0.0.1:\(portNumber)" }
-  var portNumber: Int { port.withLock { $0 } }
 
   /// The running process's log.
   var log: Transcript {

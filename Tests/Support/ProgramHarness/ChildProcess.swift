@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CSpawn
 import Foundation
 import Glibc
 import Synchronization
@@ -98,6 +99,9 @@ private func spawn(
     for (number, end) in [inputRead, outputWrite, errorWrite].enumerated() {
       posix_spawn_file_actions_adddup2(&actions, end, Int32(number))
     }
+    // Foundation's `Process` waits until the last copy of a descriptor is closed that it gives its child: a child of
+    // this function that was started in between would keep it waiting.
+    posix_spawn_file_actions_addclosefrom_np(&actions, 3)
     // A thread of this process may have signals blocked; the child must not inherit that.
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)

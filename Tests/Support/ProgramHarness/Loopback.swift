@@ -36,24 +36,6 @@ package final class Loopback: Sendable {
   /// Accepts no more connections.
   package func close() { descriptor.change { if $0 >= 0 { shutdown($0, Int32(SHUT_RDWR)) } } }
 
-  /// A free port outside the range that the kernel assigns to clients (`ip_local_port_range`): otherwise a client that
-  /// connects to a stopped server could get the same port and connect to itself.
-  package static func freePort() throws -> Int {
-    for _ in 1...100 {
-      let port = Int.random(in: 10_000..<32_000)
-      let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-      defer { Glibc.close(descriptor) }
-      var address = address(port)
-      let code = withUnsafePointer(to: &address) {
-        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-        }
-      }
-      if code == 0 { return port }
-    }
-    throw OutputTimeoutError(description: "a free port")
-  }
-
   package static func connect(to port: Int) -> Int32? {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = address(port)

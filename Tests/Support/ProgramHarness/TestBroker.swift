@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import FreePorts
 import Glibc
 import Synchronization
 
@@ -15,7 +16,7 @@ package final class TestBroker: Sendable {
   /// - Parameter readable: the only topic that may be read; nil for all topics.
   package init(readable: String? = nil) async throws {
     directory = try TemporaryDirectory()
-    port = try Loopback.freePort()
+    port = try FreePort.reserve()
     try await makeCertificates()
     let users = if let readable { try await restrict(to: readable) } else { try await letEverybodyIn() }
     // As root, mosquitto would switch to another user, who may not read this directory.

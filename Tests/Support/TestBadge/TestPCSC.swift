@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
 import Foundation
+import FreePorts
 import Glibc
 import Synchronization
 
@@ -29,7 +31,7 @@ package final class TestPCSC: Sendable {
   package init() throws {
     folder = "/tmp/pcsc-\(UUID().uuidString.prefix(8))"
     try FileManager.default.createDirectory(atPath: "\(folder)/readers", withIntermediateDirectories: true)
-    port = try Self.freePorts()
+    port = try UInt16(FreePort.reserve(count: 2))
     try start()
   }
 
@@ -67,10 +69,10 @@ package final class TestPCSC: Sendable {
     process.standardError = process.standardOutput
     try process.run()
     self.process.withLock { $0 = process }
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(60)
     while !Self.isListening(port + 1) {
       guard process.isRunning, ContinuousClock.now < deadline else {
-        let end = process.isRunning ? "within 20 s" : "and has ended"
+        let end = process.isRunning ? "within 60 s" : "and has ended"
         let said = (try? String(contentsOfFile: log, encoding: .utf8))?.suffix(400) ?? ""
         throw StartError(description: "pcscd does not open the ports of its virtual reader \(end): \(said)")
       }
@@ -106,20 +108,10 @@ package final class TestPCSC: Sendable {
     let hexadecimal = String(port, radix: 16, uppercase: true)
     let wanted = ":" + String(repeating: "0", count: 4 - hexadecimal.count) + hexadecimal
     return ["/proc/net/tcp", "/proc/net/tcp6"].contains { file in
-      guard let text = try? String(contentsOfFile: file, encoding: .utf8) else { return false }
-      return text.split(separator: "\n").contains { line in
+      ((try? wholeText(of: file)) ?? "").split(separator: "\n").contains { line in
         let fields = line.split(separator: " ")
         return fields.count > 3 && fields[1].hasSuffix(wanted) && fields[3] == "0A"
       }
     }
-  }
-
-  /// Two free ports, one after the other.
-  private static func freePorts() throws -> UInt16 {
-    for _ in 0..<100 {
-      let port = UInt16.random(in: 20_000..<30_000)
-      if !isListening(port), !isListening(port + 1) { return port }
-    }
-    throw StartError(description: "no free ports for the virtual reader")
   }
 }

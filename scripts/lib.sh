@@ -19,6 +19,9 @@ readonly build_packages=(
   libxml2 # swift.org's compiler links it
 )
 readonly swift_minimum=6.2
+# In bytes: 18 MiB for a program of the device, stripped.
+# shellcheck disable=SC2034 # other scripts use it
+readonly largest_device_program=$((18 << 20))
 
 # Color only on a terminal, and not if the user disabled it (https://no-color.org).
 if [[ -t 1 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then

@@ -84,6 +84,16 @@ esac""")
         path.chmod(0o755)
 
 
+def check_schemes():
+    for uri in (b"otpauth://totp/ACME:alice?secret=ONSWG4TFOQ&issuer=ACME\n",
+                b"otpauth://pipush/PIPU0001?url=https%3A//p.example/ttype/push&ttl=10&enrollment_credential=aa&v=1\n",
+                b"pushauth://push/forgerock:alice?a=aHR0cHM6Ly9h&r=aHR0cHM6Ly9i&s=c2VjcmV0&c=Y2hhbGxlbmdl&m=bWVzc2FnZQ\n",
+                b"mfauth://totp/Forgerock:alice?secret=ONSWG4TFOQ\n"):
+        board = Start(uri=uri)
+        check(f"{uri.split(b':')[0].decode()} is given to the command as it is, and erased",
+              board.status == 0 and board.read == uri and board.is_erased and " enroll - " in f" {board.call}")
+
+
 def check_typed_code():
     pin = "A" * 43 + "="
     done = Start(uri=None, server=f"https://a\n{pin}\n")
@@ -123,6 +133,7 @@ def check_wifi():
 
 
 def main():
+    check_schemes()
     check_typed_code()
     check_fleet_token()
     check_wifi()

@@ -5,7 +5,7 @@
 usage: figures.py IMAGE TOKEN_SERVER SCRATCH
 
 Processor time is the guest's own, of both cores: what emulation makes of it is several times what a board needs. Exit
-code 1: a measurement failed.
+code 1: a measurement failed, or the memory is more than the goal.
 """
 import pathlib
 import re
@@ -63,6 +63,8 @@ def measure(scene):
     (clock,) = figures(r"figure time (\S+) end")
     print(f"  the service of the time is {clock}")
     scene.machine.power_off()
+    if in_use > GOAL:
+        raise RuntimeError(f"the system uses {in_use:.1f} MiB")
 
 
 def main():

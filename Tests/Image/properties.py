@@ -101,6 +101,15 @@ def check_absences(card):
     check("there is no path of the machine that made the image", "copy:" not in card.root_file("/etc/apt/sources.list").decode())
 
 
+def check_devices(card):
+    names = card.root_names()
+    modules = card.root_file("/etc/modprobe.d/approval-token-image.conf").decode().splitlines()
+    check("no keyboard reaches a console", "blacklist usbhid" in modules)
+    check("nothing swaps", " swap " not in card.root_file("/etc/fstab").decode() and
+          not re.search(r"\.swap$|/(systemd-zram-generator|zram-generator\.conf|zramswap|dphys-swapfile)", names, re.M))
+    check("there is no SSH server", "/usr/sbin/sshd\n" not in names)
+
+
 def check_clock(card):
     names, settings = card.root_names(), card.root_file("/etc/chrony/chrony.conf").decode().splitlines()
     check("chrony starts with the system", "/multi-user.target.wants/chrony.service" in names)
@@ -117,6 +126,7 @@ def main():
     check_block_map(image, compressed, scratch)
     check_packages(image, card)
     check_absences(card)
+    check_devices(card)
     check_clock(card)
     return exit_code()
 

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the image's program that chooses the board by the device tree, on directories of this machine.
+
+usage: choose_board.py
+
+Exit code 1: a check failed.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from checks import check, exit_code
+
+REPOSITORY = pathlib.Path(__file__).parents[2]
+PROGRAM = REPOSITORY / "packaging/image/root/usr/libexec/approval-token/choose-board"
+SETTINGS = '# board = "x"\nstate = "/s"\n'
+
+
+def start(compatible, configuration=SETTINGS):
+    """Returns the status, the configuration and the log after a start of a board."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = pathlib.Path(directory)
+        for name in ("boot/firmware", "etc/approval-token", "state", "run", "commands", "proc/device-tree"):
+            (root / name).mkdir(parents=True)
+        (root / "etc/approval-token/config.toml").write_text(configuration)
+        (root / "proc/device-tree/compatible").write_bytes(b"".join(name.encode() + b"\0" for name in compatible))
+        (root / "commands/mount").write_text("#!/bin/sh\n")
+        (root / "commands/mount").chmod(0o755)
+        environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
+        status = subprocess.run([PROGRAM], env=environment, stdout=subprocess.DEVNULL).returncode
+        log = root / "boot/firmware/approval-token.log"
+        return status, (root / "etc/approval-token/config.toml").read_text(), log.read_text() if log.exists() else ""
+
+
+def main():
+    print("the board by the device tree")
+    models = {
+        "raspberry-pi-3": ["raspberrypi,3-model-b", "raspberrypi,3-model-b-plus", "raspberrypi,3-model-a-plus"],
+        "raspberry-pi-4": ["raspberrypi,4-model-b"],
+        "raspberry-pi-zero-2w": ["raspberrypi,model-zero-2-w"],
+    }
+    for board, names in models.items():
+        check(f"{board} has a profile", (REPOSITORY / f"boards/{board}/board.toml").exists())
+        for name in names:
+            status, configuration, log = start([name, "brcm,bcm2837"])
+            check(f"{name} is {board}", status == 0 and configuration == f'board = "{board}"\n' + SETTINGS and
+                  log.endswith(f"the board is {board}: approval-token.toml has named none\n"))
+    chosen = 'board = "mine"\n' + SETTINGS
+    check("a board that was chosen stays", start(["raspberrypi,4-model-b"], chosen) == (0, chosen, ""))
+    for name in ("linux,dummy-virt", "raspberrypi,5-model-b", "raspberrypi,4-model-bx", ""):
+        check(f'"{name}" is no board of the image', start([name]) == (0, SETTINGS, ""))
+    return exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

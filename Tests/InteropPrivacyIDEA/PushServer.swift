@@ -58,18 +58,21 @@ final class PushServer: Sendable {
     try? orders.fileHandleForWriting.close()
     let deadline = ContinuousClock.now + .seconds(60)
     while process.isRunning, ContinuousClock.now < deadline { usleep(10_000) }
-    if process.isRunning { process.terminate() }
+    if process.isRunning { kill(process.processIdentifier, SIGKILL) }
     try? FileManager.default.removeItem(at: directory)
   }
 
   private func expect(_ word: String) throws {
-    let isThere = isReadable(output.fileHandleForReading.fileDescriptor, within: .seconds(120))
+    // It makes keys and a database first: some of its programs, each of which takes 5 s of an idle processor.
+    let isThere = isReadable(output.fileHandleForReading.fileDescriptor, within: .seconds(300))
     let line = isThere ? String(decoding: output.fileHandleForReading.availableData, as: UTF8.self) : ""
     guard line != "\(word)\n" else { return }
-    if !isThere { process.terminate() }
+    // At its end it ends by itself. Other signals may be blocked in it, as in this process.
+    if !isThere || !line.isEmpty { kill(process.processIdentifier, SIGKILL) }
     process.waitUntilExit()
+    let code = process.terminationReason == .exit ? "\(process.terminationStatus)" : "none"
     throw PushServerError(
-      description: "\(product) did not start: exit \(process.terminationStatus), 69 is PyPI out of reach")
+      description: "\(product) did not say \(word) but \"\(line)\": exit code \(code), 69 is PyPI out of reach")
   }
 
   /// Stops the server; when this returns, its port is closed.

@@ -141,7 +141,13 @@ static inline approval_linux_poller_event approval_linux_poller_next(int poller,
   approval_linux_poller_event result = {-1, 0, 0};
   struct epoll_event event;
   struct timespec limit = {nanoseconds / 1000000000, nanoseconds % 1000000000};
-  if (epoll_pwait2(poller, &event, 1, nanoseconds < 0 ? NULL : &limit, NULL) < 1) return result;
+  int count = epoll_pwait2(poller, &event, 1, nanoseconds < 0 ? NULL : &limit, NULL);
+  // Linux has this call since 5.11; filters of containers that do not know it answer EPERM.
+  if (count < 0 && (errno == ENOSYS || errno == EPERM)) {
+    long long milliseconds = nanoseconds < 0 ? -1 : nanoseconds / 1000000 + (nanoseconds % 1000000 != 0);
+    count = epoll_wait(poller, &event, 1, milliseconds > 0x7fffffff ? 0x7fffffff : (int)milliseconds);
+  }
+  if (count < 1) return result;
   if (event.data.fd == interrupt) {
     eventfd_t count;
     eventfd_read(interrupt, &count);

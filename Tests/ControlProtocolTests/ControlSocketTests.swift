@@ -7,6 +7,24 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct ControlSocketTests {
   private func path() -> String { "/tmp/at-control-\(getpid())-\(UInt32.random(in: 0 ... .max))" }
 
+  /// Other tests of this process change the mask, to others.
+  @Test("Sockets that are made at the same time do not leave the process with their mode as its mask")
+  func mask() async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 1...8 {
+        let path = path()
+        group.addTask {
+          defer { unlink(path) }
+          for _ in 1...200 { _ = try UnixSocket.listening(at: path) }
+        }
+      }
+      try await group.waitForAll()
+    }
+    let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+    let mask = try #require(status.firstMatch(of: /Umask:\t([0-7]+)/))
+    #expect(mask.1 != "0177")
+  }
+
   @Test("A line goes there and one comes back") func aLineGoesThereAndOneComesBack() throws {
     let path = path()
     let listener = try UnixSocket.listening(at: path)

@@ -42,8 +42,8 @@ package final class UnixSocket: @unchecked Sendable {
   package static func listening(at path: String) throws(SocketError) -> UnixSocket {
     let socket = try UnixSocket.make()
     unlink(path)
-    let formerMask = umask(0o177)
-    defer { umask(formerMask) }
+    // The file gets this mode, less the mask of the process, which other threads may need.
+    guard fchmod(socket.descriptor, 0o600) == 0 else { throw .call("fchmod", errno: errno) }
     let code = try withAddress(path) { bind(socket.descriptor, $0, $1) }
     guard code == 0 else { throw .call("bind \(path)", errno: errno) }
     guard listen(socket.descriptor, 16) == 0 else { throw .call("listen \(path)", errno: errno) }

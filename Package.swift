@@ -191,8 +191,8 @@ let tokenServerTargets: [Target] = [
     "EndToEnd",
     of: [
       "ApprovalTestKit", "BuiltPrograms", "ControlProtocol", "Cryptography", "FreePorts", "HTTP", "JSONSchema",
-      "JSONValues",
-      "MobileAuth", "OpenPGP", "ProgramHarness", "ReferenceAdapter", "ReferenceProtocol", "RelayProtocol", "Secrets",
+      "JSONValues", "MobileAuth", "OpenPGP", "ProgramHarness", "ReferenceAdapter", "ReferenceProtocol", "RelayProtocol",
+      "Secrets",
       "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "Threads", "TokenDaemon", "reader-badge",
       "reader-key-probe",
     ], resources: [.copy("Fixtures")]),
@@ -452,9 +452,8 @@ let package = Package(
       "TokenDaemonTests",
       of: [
         "ApprovalTestKit", "AuthenticatorPlugins", "TokenDaemon", "ControlProtocol", "FreePorts", "HTTP", "JSONSchema",
-        "JSONValues",
-        "MobileAuth", "Boards", "FrontPanel",
-        "Cryptography", "MQTT", "OATHAdapter", "PINProtection", "RecordedLog", "RelayProtocol", "Secrets",
+        "JSONValues", "MobileAuth", "Boards", "FrontPanel", "Cryptography", "MQTT", "OATHAdapter", "PINProtection",
+        "RecordedLog", "RelayProtocol", "Secrets",
         "ServerBackends", "Threads",
         "Vault", logging,
       ]),

@@ -10,7 +10,7 @@ import Testing
   func waitsWithoutNanoseconds(code: Int32) async throws {
     let waited = await withCheckedContinuation { (continuation: CheckedContinuation<Duration?, Never>) in
       LoopThread(named: "filtered") {
-        guard refuse(SystemCall.epollPwait2, with: code) else { return continuation.resume(returning: nil) }
+        guard refuse(epollPwait2, with: code) else { return continuation.resume(returning: nil) }
         let poller = SocketPoller()
         let start = ContinuousClock.now
         let ready = poller.waitOnce(atMost: 50_500_000)
@@ -22,10 +22,8 @@ import Testing
   }
 }
 
-private enum SystemCall {
-  /// The same number on all of Linux's architectures.
-  static let epollPwait2: UInt32 = 441
-}
+/// The number of epoll_pwait2(2) on amd64 and arm64.
+private let epollPwait2: UInt32 = 441
 
 /// Lets a system call of this thread fail from now on, by a filter of seccomp(2).
 private func refuse(_ call: UInt32, with code: Int32) -> Bool {

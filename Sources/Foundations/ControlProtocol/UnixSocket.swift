@@ -42,7 +42,7 @@ package final class UnixSocket: @unchecked Sendable {
   package static func listening(at path: String) throws(SocketError) -> UnixSocket {
     let socket = try UnixSocket.make()
     unlink(path)
-    // The file gets this mode, less the mask of the process, which other threads may need.
+    // bind(2) gives the file this mode. A change of umask(2) instead would affect the files of all threads.
     guard fchmod(socket.descriptor, 0o600) == 0 else { throw .call("fchmod", errno: errno) }
     let code = try withAddress(path) { bind(socket.descriptor, $0, $1) }
     guard code == 0 else { throw .call("bind \(path)", errno: errno) }

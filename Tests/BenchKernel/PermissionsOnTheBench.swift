@@ -56,6 +56,22 @@ final class PermissionsOnTheBench {
     keypad.close()
   }
 
+  @Test("A chip whose permissions are set after the start is used within seconds") func lateChipPermissions() throws {
+    let bench = try Bench()
+    #expect(system("udevadm settle") == 0)
+    let node = try #require(try describeChips().first?.get().path)
+    #expect(system("chmod 600 \(node); (sleep 3; chmod 666 \(node)) >/dev/null 2>&1 &") == 0)
+    #expect(seteuid(65534) == 0)
+    defer { _ = seteuid(0) }
+    let lines = LineBank(chip: [Bench.label], inputs: [InputLine(offset: 0)], outputs: [], consumer: "test") { _, _ in }
+    for _ in 0..<100 where lines.trouble == nil { usleep(20_000) }
+    #expect(lines.trouble == .notPermitted(path: node, group: "root"))
+    for _ in 0..<500 where lines.trouble != nil { usleep(20_000) }
+    #expect(lines.trouble == nil)
+    lines.close()
+    withExtendedLifetime(bench) {}
+  }
+
   /// udev sets the permissions after the kernel has made the device; no event reports this to libusb, which wakes by
   /// itself only once a minute.
   @Test("A keypad whose permissions are set after the start is claimed within seconds")

@@ -12,6 +12,7 @@ import Testing
     options.dropsPins = true
     options.asksPIN = true
     options.mailbox = "m"
+    options.networkWait = 60
     return options
   }
 
@@ -50,6 +51,16 @@ import Testing
       let error = try #require(throws: CommandError.self) { try ControlRequest(line: request(pins)) }
       #expect(error.code == .badData && error.description.contains("\"pins\""), "\(error)")
     }
+  }
+
+  @Test("The wait for a network has bounds", arguments: [-1, EnrollmentOptions.longestNetworkWait + 1])
+  func networkWait(seconds: Int) throws {
+    var options = EnrollmentOptions(uri: "u")
+    options.networkWait = seconds
+    let error = try #require(throws: CommandError.self) {
+      try ControlRequest(line: ControlRequest.enroll(options).line)
+    }
+    #expect(error.code == .badData && error.description.contains("\"networkWait\""), "\(error)")
   }
 
   @Test("The form of requests without a version is that of version 1") func withoutVersion() throws {

@@ -27,5 +27,20 @@ import Testing
     #expect(error(CURLE_RECV_ERROR, errno: ENETUNREACH, hasNetwork: false) == .unreachable("t"))
   }
 
+  @Test(
+    "A link-local address is no network",
+    arguments: [
+      ("169.254.1.2", false), ("169.253.255.255", true), ("169.255.0.0", true), ("192.0.2.1", true),
+      ("fe80::1", false), ("febf::1", false), ("fec0::1", true), ("fd00::1", true), ("2001:db8::1", true),
+    ])
+  func linkLocal(text: String, isUsable usable: Bool) throws {
+    var hints = addrinfo()
+    hints.ai_flags = AI_NUMERICHOST
+    var first: UnsafeMutablePointer<addrinfo>?
+    try #require(getaddrinfo(text, nil, &hints, &first) == 0)
+    defer { freeaddrinfo(first) }
+    #expect(isUsable(UnsafePointer(try #require(first?.pointee.ai_addr))) == usable)
+  }
+
   @Test("The interfaces of this machine can be read") func interfaces() { _ = hasNetworkInterface() }
 }

@@ -97,6 +97,7 @@ private struct PatternLook {
   /// Whether the words describe the pattern of the legend's example.
   static let words: [String: @Sendable (PatternLook) -> Bool] = [
     "solid": { $0.length == 0 },
+    "0.5 Hz": { $0.flashes([1_000], repeating: true) && $0.length == 2_000 },
     "1 Hz": { $0.blinks(1) }, "2 Hz": { $0.blinks(2) }, "4 Hz": { $0.blinks(4) },
     "8 Hz for 0.5 s": { $0.flickers(until: 500, thenBlinks: 0) },
     "8 Hz for 1.5 s, then n blinks": { $0.flickers(until: 1_500, thenBlinks: 2) },

@@ -4,6 +4,7 @@ import ControlProtocol
 import FrontPanel
 import HTTP
 import MobileAuth
+import Synchronization
 import Testing
 
 @testable import TokenDaemon
@@ -13,8 +14,8 @@ import Testing
   private static let uri = "approvaltoken://activate?server=https%3A%2F%2Ft.example&code=1234567890128"
 
   /// - Returns: false if the enrollment succeeds.
-  private func fails(_ uri: String, in fixture: ServiceFixture) async -> Bool {
-    do { try await fixture.handler.answer(.enroll(EnrollmentOptions(uri: uri))) { _ in } } catch { return true }
+  private func fails(_ options: EnrollmentOptions, in fixture: ServiceFixture) async -> Bool {
+    do { try await fixture.handler.answer(.enroll(options)) { _ in } } catch { return true }
     return false
   }
 
@@ -27,21 +28,65 @@ import Testing
     let fixture = try ServiceFixture(http: RecordingHTTPTransport { _ throws(HTTPTransportError) in throw error })
     let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
     #expect(try await fixture.until(.mustEnroll))
-    #expect(await fails(Self.uri, in: fixture))
+    #expect(await fails(EnrollmentOptions(uri: Self.uri), in: fixture))
     #expect(try await fixture.until(.enrollmentFailed(cause: cause)))
     fixture.service.reload()
     try await Task.sleep(for: .milliseconds(300))
     #expect(await fixture.board.panel.showing == .enrollmentFailed(cause: cause))
-    #expect(await fails("https://example.org/", in: fixture))
+    #expect(await fails(EnrollmentOptions(uri: "https://example.org/"), in: fixture))
     #expect(try await fixture.until(.enrollmentFailed(cause: 4)))
     try await fixture.enroll("mail")
     fixture.service.reload()
     #expect(try await fixture.until(.idle(pending: 0)))
     // With an account, a failure is not shown, and a former one is forgotten.
-    #expect(await fails("https://example.org/", in: fixture))
+    #expect(await fails(EnrollmentOptions(uri: "https://example.org/"), in: fixture))
     try fixture.vault.wipe(account: AccountID("mail"), AuditEntry(.wiped, wallClockMilliseconds: 0))
     fixture.service.reload()
     #expect(try await fixture.until(.mustEnroll))
+    for task in running { task.cancel() }
+    for task in running { await task.value }
+  }
+
+  /// Two attempts without a network, and one that reaches the network.
+  @Test("Without a network the enrollment waits for one, and the LED shows that") func waitsForANetwork() async throws {
+    let attempts = Mutex(0)
+    let fixture = try ServiceFixture(
+      http: RecordingHTTPTransport { _ throws(HTTPTransportError) in
+        let attempt = attempts.withLock {
+          $0 += 1
+          return $0
+        }
+        throw attempt < 3 ? .noNetwork("no route") : .unreachable("refused")
+      })
+    let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
+    #expect(try await fixture.until(.mustEnroll))
+    var options = EnrollmentOptions(uri: Self.uri)
+    options.networkWait = 600
+    let enrollment = Task { [options] in try await fixture.handler.answer(.enroll(options)) { _ in } }
+    #expect(try await fixture.until(.lookingForNetwork))
+    await #expect(throws: (any Error).self) { try await enrollment.value }
+    #expect(attempts.withLock(\.self) == 3)
+    #expect(try await fixture.until(.enrollmentFailed(cause: 2)))
+    for task in running { task.cancel() }
+    for task in running { await task.value }
+  }
+
+  @Test("The wait of an enrollment for a network can be ended, and has a limit") func theWaitEnds()
+    async throws
+  {
+    let fixture = try ServiceFixture(
+      http: RecordingHTTPTransport { _ throws(HTTPTransportError) in throw .noNetwork("no route") })
+    let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
+    var options = EnrollmentOptions(uri: Self.uri)
+    options.networkWait = 600
+    let endless = Task { [options] in try await fixture.handler.answer(.enroll(options)) { _ in } }
+    #expect(try await fixture.until(.lookingForNetwork))
+    endless.cancel()
+    await #expect(throws: CancellationError.self) { try await endless.value }
+    #expect(try await fixture.until(.mustEnroll))
+    options.networkWait = 1
+    #expect(await fails(options, in: fixture))
+    #expect(try await fixture.until(.enrollmentFailed(cause: 1)))
     for task in running { task.cancel() }
     for task in running { await task.value }
   }

@@ -37,6 +37,7 @@ extension Indication {
     case .pinRefused: "Choose another PIN. The number of blinks says why."
     case .outcomeUnknown: "Wait: the token asks the token server whether the answer arrived."
     case .mustEnroll: "Enroll the token with a URI from the portal."
+    case .lookingForNetwork: "Wait. If it takes long: look at the network cable, or at the Wi-Fi's name and password."
     case .enrollmentFailed: "Count the slow blinks: they say why. Then try again, if it was refused with a new URI."
     case .seeLog: "Look at the log: `approval-token log`, or that of the service."
     }

@@ -84,6 +84,7 @@ extension Indication {
     case .mustEnroll:
       .init(
         "must be enrolled (again)", .magenta, "4 short, repeating", .flashes(4, lit: 150, dark: 150, period: 2_500))
+    case .lookingForNetwork: .init("looking for a network", .magenta, "0.5 Hz", .repeating(1_000, 1_000))
     case .enrollmentFailed(let cause):
       .init(
         "enrollment failed: 1 no network, 2 server not reached, 3 refused, 4 wrong URI, 5 see the log", .magenta,
@@ -101,8 +102,8 @@ extension Indication {
     .idle(pending: 0), .disconnected, .anotherRequest, .confirmationWanted, .pinWanted, .numberWanted, .noSuchChoice,
     .option([4, 2]), .optionOffered, .code([2, 0]), .newPINWanted(again: false), .newPINWanted(again: true), .entering,
     .ignored, .releaseToAccept, .releaseToReport, .veryLongHoldWanted, .talkingToServer, .confirmed, .denied,
-    .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnroll, .enrollmentFailed(cause: 1),
-    .seeLog,
+    .pinWrong(remaining: 2), .pinRefused(rule: 1), .outcomeUnknown, .mustEnroll, .lookingForNetwork,
+    .enrollmentFailed(cause: 1), .seeLog,
   ]
 
   /// The legend as a Markdown table.

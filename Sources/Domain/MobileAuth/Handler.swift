@@ -219,7 +219,7 @@ package struct Handler: Sendable {
   private var idleIndication: Indication {
     let connections = inbox.connectivity.all.values
     if connections.contains(.stopped) { return .seeLog }
-    if mustEnroll { return inbox.panel.failedEnrollment.indication ?? .mustEnroll }
+    if mustEnroll { return inbox.panel.enrollment.current ?? .mustEnroll }
     return connections.contains(.disconnected) || openings.isTroubled ? .disconnected : .idle(pending: askable.count)
   }
 

@@ -40,6 +40,8 @@ package enum Indication: Sendable, Equatable {
   case denied
   case outcomeUnknown
   case mustEnroll
+  /// An enrollment waits for a network, and there is no account.
+  case lookingForNetwork
   /// The last enrollment failed, and there is no account: 1 no network, 2 the token server was not reached, 3 it
   /// refused or is not trusted, 4 the URI is not one of an enrollment, 5 another cause.
   case enrollmentFailed(cause: Int)

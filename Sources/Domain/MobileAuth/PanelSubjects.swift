@@ -15,17 +15,17 @@ package struct PanelSubjects: Sendable {
   /// The answer that is on its way to its server.
   let sentAnswer = SentAnswer()
   /// What the panel shows instead of "must be enrolled".
-  package let failedEnrollment = FailedEnrollment()
+  package let enrollment = EnrollmentIndication()
 }
 
-/// Why the last enrollment failed, while there is no account.
-package final class FailedEnrollment: Sendable {
-  private let cause = Mutex(Int?.none)
+/// Where the enrollment stands, or why the last one failed, while there is no account.
+package final class EnrollmentIndication: Sendable {
+  private let indication = Mutex(Indication?.none)
 
-  /// - Parameter cause: the number of `Indication.enrollmentFailed`; nil for none. Raise `Inbox.changes` after it.
-  package func set(cause: Int?) { self.cause.withLock { $0 = cause } }
+  /// - Parameter indication: nil for "must be enrolled". Raise `Inbox.changes` after it.
+  package func set(_ indication: Indication?) { self.indication.withLock { $0 = indication } }
 
-  var indication: Indication? { cause.withLock(\.self).map { .enrollmentFailed(cause: $0) } }
+  var current: Indication? { indication.withLock(\.self) }
 }
 
 /// The server to which the answer on the panel is being sent.

@@ -19,8 +19,12 @@ package struct EnrollmentRequest: Sendable {
   package var mailbox: String?
   /// The origins that the account may call. Only if the form has `.origins`.
   package var allowedOrigins: [String] = []
+  /// How long a network is waited for.
+  package var networkWait = Duration.zero
   /// Lets the user choose a PIN; nil without a keypad.
   package var pinChooser: PINChooser?
+  /// Called with true while there is no network, and with false before the next attempt.
+  package var waitsForNetwork: @Sendable (Bool) -> Void = { _ in }
   /// Called with progress messages for the waiting user.
   package var progress: @Sendable (String) -> Void = { _ in }
 

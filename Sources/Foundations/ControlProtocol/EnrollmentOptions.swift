@@ -20,18 +20,21 @@ package struct EnrollmentOptions: Equatable, Sendable {
 
   /// The origins to which the access token of the logged-in user may be sent; at most `mostOrigins`.
   package var allowedOrigins: [String] = []
+  /// How long a network is waited for, in seconds; at most `longestNetworkWait`.
+  package var networkWait = 0
 
   package static let mostOrigins = 16
   /// The maximum number of pins, and their length in bytes: Base64 of 32 bytes has 44, some tools write a prefix.
   package static let mostPins = 16
   package static let longestPin = 256
+  package static let longestNetworkWait = 3_600
 
   package init(uri: String) { self.uri = uri }
 }
 
 extension EnrollmentOptions: Codable {
   private enum CodingKeys: String, CodingKey {
-    case uri, server, authorities, pins, dropsPins, asksPIN, mailbox, allowedOrigins
+    case uri, server, authorities, pins, dropsPins, asksPIN, mailbox, allowedOrigins, networkWait
     case name = "account"
   }
 
@@ -51,6 +54,10 @@ extension EnrollmentOptions: Codable {
     allowedOrigins = try members.decodeIfPresent([String].self, forKey: .allowedOrigins) ?? []
     guard allowedOrigins.count <= Self.mostOrigins else {
       throw DecodingError.dataCorruptedError(forKey: .allowedOrigins, in: members, debugDescription: "too many")
+    }
+    networkWait = try members.decodeIfPresent(Int.self, forKey: .networkWait) ?? 0
+    guard (0...Self.longestNetworkWait).contains(networkWait) else {
+      throw DecodingError.dataCorruptedError(forKey: .networkWait, in: members, debugDescription: "out of range")
     }
   }
 }

@@ -37,11 +37,9 @@ extension Enroll: OneShotCommand {
     let vault = try state.openVault(creating: true)
     var request = EnrollmentRequest(options(text))
     request.progress = showProgress
-    let backends = Backends(vault)
-    if let server = try await backends.register(request) { return EnrollmentResponse(registeredAt: server.text) }
-    let account = try await backends.enroll(request)
+    let response = try await Backends(vault).enrollWhenConnected(request)
     requestReload(state)
-    return EnrollmentResponse(AccountResponse(account))
+    return response
   }
 }
 

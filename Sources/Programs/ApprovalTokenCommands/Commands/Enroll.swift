@@ -75,6 +75,11 @@ package struct Enroll: DaemonCommand {
       valueName: "origin"))
   package var allowedOrigins: [String] = []
 
+  @Option(
+    help: ArgumentHelp(
+      "If there is no network: how long to wait for one. The LED shows it.", valueName: "seconds"))
+  package var waitForNetwork = 0
+
   @OptionGroup package var state: StateOption
   @OptionGroup package var json: JSONOption
 
@@ -94,6 +99,9 @@ package struct Enroll: DaemonCommand {
     }
     guard pins.allSatisfy({ $0.utf8.count == 44 && $0.hasSuffix("=") }) else {
       throw ValidationError("--pin takes 44 characters of Base64, the last of them \"=\"")
+    }
+    guard (0...EnrollmentOptions.longestNetworkWait).contains(waitForNetwork) else {
+      throw ValidationError("--wait-for-network takes 0 to \(EnrollmentOptions.longestNetworkWait) seconds")
     }
     guard allowedOrigins.count <= EnrollmentOptions.mostOrigins else {
       throw ValidationError("--allow-origin may be given at most \(EnrollmentOptions.mostOrigins) times")
@@ -143,6 +151,7 @@ package struct Enroll: DaemonCommand {
     options.asksPIN = askPIN
     options.mailbox = mailbox
     options.allowedOrigins = allowedOrigins
+    options.networkWait = waitForNetwork
     return options
   }
 

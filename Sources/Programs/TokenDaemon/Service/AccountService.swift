@@ -30,10 +30,10 @@ struct AccountService: Sendable {
     }
     do {
       let response = try await performed(options, progress)
-      service.note(enrollmentFailure: nil)
+      service.note(enrollment: nil)
       return response
     } catch {
-      showFailure(error)
+      show(enrollment: indication(ofFailure: error))
       throw error
     }
   }
@@ -54,11 +54,12 @@ struct AccountService: Sendable {
       service.followMailboxes()
       progress($0)
     }
+    request.waitsForNetwork = { show(enrollment: $0 ? .lookingForNetwork : .talkingToServer) }
+    show(enrollment: .talkingToServer)
     defer { service.followMailboxes() }
-    if let server = try await backends.register(request) { return EnrollmentResponse(registeredAt: server.text) }
-    let account = try await backends.enroll(request)
-    service.reload()
-    return EnrollmentResponse(AccountResponse(account))
+    let response = try await backends.enrollWhenConnected(request)
+    if response.account != nil { service.reload() }
+    return response
   }
 
   /// Logs in. An existing session is logged out first, also one of the same account.
@@ -239,6 +240,7 @@ extension EnrollmentRequest {
     asksPIN = options.asksPIN
     mailbox = options.mailbox
     allowedOrigins = options.allowedOrigins.map { HTTPOrigin($0)?.text ?? $0 }
+    networkWait = .seconds(options.networkWait)
   }
 }
 

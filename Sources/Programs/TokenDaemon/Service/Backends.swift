@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Boards
-import ControlProtocol
+package import ControlProtocol
 import CurlHTTP
 package import HTTP
 package import MobileAuth
@@ -27,6 +27,9 @@ package struct Backends: Sendable {
       vault,
       BackendContext(vault, authorities: authorities, in: environment, makeHTTPTransport: makeHTTPTransport))
   }
+
+  /// Between two attempts to enroll without a network.
+  static let networkPause = Duration.seconds(2)
 
   var context: BackendContext { operations.context }
   var environment: TokenEnvironment { context.environment }
@@ -68,15 +71,32 @@ package struct Backends: Sendable {
   /// Rejects options that the URI's kind of server does not accept.
   func check(_ options: EnrollmentOptions) throws { try Self.check(options, among: operations.kinds) }
 
+  /// Enrolls an account, or registers this device at the server of a URI with a fleet token. Without a network it tries
+  /// again every `networkPause`, for at most `request.networkWait`.
+  package func enrollWhenConnected(_ request: EnrollmentRequest) async throws -> EnrollmentResponse {
+    let end = environment.now + request.networkWait
+    while true {
+      do {
+        if let server = try await register(request) { return EnrollmentResponse(registeredAt: server.text) }
+        return EnrollmentResponse(AccountResponse(try await enroll(request)))
+      } catch TokenServerError.noNetwork(let why) {
+        guard environment.now < end else { throw TokenServerError.noNetwork(why) }
+      }
+      request.waitsForNetwork(true)
+      try await environment.sleep(for: Self.networkPause)
+      request.waitsForNetwork(false)
+    }
+  }
+
   /// Registers this device at the server of a URI with a fleet token.
   /// - Returns: nil for a URI that enrolls an account.
-  package func register(_ request: EnrollmentRequest) async throws -> TokenServerID? {
+  private func register(_ request: EnrollmentRequest) async throws -> TokenServerID? {
     let able = operations.backends.lazy.compactMap { $0 as? any FleetRegistration }
     return try await able.first { type(of: $0).isRegistration(request.uri) }?.register(request)
   }
 
   /// Enrolls an account at a server of the kind that recognizes the URI.
-  package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
+  private func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
     guard let backend = operations.backends.first(where: { type(of: $0).recognizes(request.uri) }) else {
       throw CommandError(.badData, Self.notAnEnrollmentURI(operations.kinds))
     }

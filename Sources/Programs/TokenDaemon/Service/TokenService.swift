@@ -92,9 +92,9 @@ final class TokenService: Service, UserState {
 
   func set(_ session: UserSession?) { state.withLock { $0.session = session } }
 
-  /// Lets the LED show, while there is no account, why the last enrollment failed; nil if it does not say that.
-  func note(enrollmentFailure cause: Int?) {
-    inbox.panel.failedEnrollment.set(cause: cause)
+  /// Lets the LED show, while there is no account, where the enrollment stands; nil for "must be enrolled".
+  func note(enrollment indication: Indication?) {
+    inbox.panel.enrollment.set(indication)
     inbox.changes.raise()
   }
 
@@ -233,7 +233,7 @@ final class TokenService: Service, UserState {
       }
       return !state.lost.isEmpty
     }
-    if !active.isEmpty { inbox.panel.failedEnrollment.set(cause: nil) }
+    if !active.isEmpty { inbox.panel.enrollment.set(nil) }
     let handler = Handler(
       servers: servers, inbox: inbox, panelTasks: panelTasks, drivers: backends.context.drivers, waits: waits,
       panel: panel, stateStore: vault,

@@ -64,8 +64,9 @@ final class PermissionsOnTheBench {
     #expect(seteuid(65534) == 0)
     defer { _ = seteuid(0) }
     let lines = LineBank(chip: [Bench.label], inputs: [InputLine(offset: 0)], outputs: [], consumer: "test") { _, _ in }
-    for _ in 0..<100 where lines.trouble == nil { usleep(20_000) }
-    #expect(lines.trouble == .notPermitted(path: node, group: "root"))
+    let refused = GPIOError.notPermitted(path: node, group: "approval-token")
+    for _ in 0..<100 where lines.trouble != refused { usleep(20_000) }
+    #expect(lines.trouble == refused)
     for _ in 0..<500 where lines.trouble != nil { usleep(20_000) }
     #expect(lines.trouble == nil)
     lines.close()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the image's program that chooses the board by the device tree, on directories of this machine.
+"""Runs the image's program that chooses the board by the device tree, on directories of this machine. The boards that
+it knows are those of the image.
 
 usage: choose_board.py
 
@@ -8,10 +9,12 @@ Exit code 1: a check failed.
 """
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
+from boards import BOARDS
 from checks import check, exit_code
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
@@ -42,14 +45,18 @@ def main():
         "raspberry-pi-4": ["raspberrypi,4-model-b"],
         "raspberry-pi-zero-2w": ["raspberrypi,model-zero-2-w"],
     }
+    lists = re.findall(r"^readonly image_boards=\((.*)\)$", (REPOSITORY / "scripts/image").read_text(), re.M)
+    chosen = re.findall(r"\bboard=([\w-]+) ;;$", PROGRAM.read_text(), re.M)
+    check("scripts/image, the program and boards.py name the same boards",
+          len(lists) == 1 and sorted(lists[0].split()) == sorted(chosen) == sorted(BOARDS) == sorted(models))
     for board, names in models.items():
         check(f"{board} has a profile", (REPOSITORY / f"boards/{board}/board.toml").exists())
         for name in names:
             status, configuration, log = start([name, "brcm,bcm2837"])
             check(f"{name} is {board}", status == 0 and configuration == f'board = "{board}"\n' + SETTINGS and
                   log.endswith(f"the board is {board}: approval-token.toml has named none\n"))
-    chosen = 'board = "mine"\n' + SETTINGS
-    check("a board that was chosen stays", start(["raspberrypi,4-model-b"], chosen) == (0, chosen, ""))
+    mine = 'board = "mine"\n' + SETTINGS
+    check("a board that was chosen stays", start(["raspberrypi,4-model-b"], mine) == (0, mine, ""))
     for name in ("linux,dummy-virt", "raspberrypi,5-model-b", "raspberrypi,4-model-bx", ""):
         check(f'"{name}" is no board of the image', start([name]) == (0, SETTINGS, ""))
     return exit_code()

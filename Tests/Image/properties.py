@@ -13,10 +13,12 @@ import re
 import subprocess
 import sys
 
+from boards import initramfs_names
 from card import Card, mapped_blocks
 from checks import check, exit_code
 
 LARGEST = 700_000_000
+REPOSITORY = pathlib.Path(__file__).parents[2]
 
 def sha256(path):
     with open(path, "rb") as file:
@@ -105,6 +107,14 @@ def check_devices(card):
     names = card.root_names()
     modules = card.root_file("/etc/modprobe.d/approval-token-image.conf").decode().splitlines()
     check("no keyboard reaches a console", "blacklist usbhid" in modules)
+    # Where usbhid is loaded all the same: also from the initramfs, which has it.
+    quirks = "/usr/lib/modprobe.d/approval-token.conf"
+    early = set(initramfs_names(card.slot_file("initrd.img")))
+    check("the kernel's keyboard driver leaves the keypads alone",
+          card.root_file(quirks) == (REPOSITORY / "udev/approval-token.conf").read_bytes() and
+          b"\noptions usbhid quirks=0x" in card.root_file(quirks))
+    check("also in the initramfs", {quirks.lstrip("/"), "etc/modprobe.d/approval-token-image.conf"} <= early and
+          any(name.endswith("/usbhid.ko.xz") for name in early))
     check("nothing swaps", " swap " not in card.root_file("/etc/fstab").decode() and
           not re.search(r"\.swap$|/(systemd-zram-generator|zram-generator\.conf|zramswap|dphys-swapfile)", names, re.M))
     check("there is no SSH server", "/usr/sbin/sshd\n" not in names)

@@ -57,7 +57,7 @@ class Start:
                 name = place.removeprefix("/scripts/").removeprefix("/proc/").strip("/")
                 text = text.replace(place, f"{root}/{name}" + "/" * place.endswith("/"))
             (root / "script").write_text(text)
-            for command, end in (("modprobe", ""), ("chroot", ""), ("sync", ""),
+            for command, end in (("modprobe", ""), ("chroot", f'shift; echo "$@" >>{root}/chroots'), ("sync", ""),
                                  ("mount", f'echo "$@" >>{root}/calls\ncase "$2" in ext4) exit {mount} ;; esac')):
                 (root / "commands" / command).write_text(f"#!/bin/sh\n{end}\n")
                 (root / "commands" / command).chmod(0o755)
@@ -66,7 +66,7 @@ class Start:
                 ["/bin/sh", root / "script"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
             notes, calls = root / "run/approval-token-start.log", root / "calls"
             self.notes = notes.read_text() if notes.exists() else ""
-            self.mounts = calls.read_text()
+            self.mounts, self.chroots = calls.read_text(), (root / "chroots").read_text() if (root / "chroots").exists() else ""
             self.has_trial_file = (root / "run/approval-token-trial").exists()
             self.has_machine_id = (root / "root/state/machine-id").exists()
 
@@ -79,6 +79,9 @@ def main():
         start = Start(state)
         check("the partition of the state is mounted, and its directories", start.status == 0 and start.has_machine_id and
               all(f"/{name}\n" in start.mounts for name in ("state", "etc/approval-token", "var/lib/systemd")))
+        check("the users have their files, whatever numbers a former system gave them",
+              "/bin/chown --recursive --no-dereference approval-token: /var/lib/approval-token\n" in start.chroots and
+              "/bin/chown --recursive --no-dereference _chrony: /var/lib/chrony\n" in start.chroots)
         check("nothing is noted", start.notes == "")
         check("only a system on trial after an update has its file", not start.has_trial_file and
               Start(state, options="approval_token.trial=1 quiet").has_trial_file and

@@ -68,6 +68,10 @@ class Card:
             card.seek(offset)
             return card.read(size)
 
+    def copy(self, part, path):
+        """Copies a partition to a file."""
+        path.write_bytes(self.read(part.offset, part.size))
+
     @classmethod
     def flashed(cls, image, path):
         """Writes the blocks of the image's block map, and no others."""

@@ -198,8 +198,9 @@ class Lines:
 
 
 class Machine:
-    def __init__(self, directory, card, loader, has_watchdog=False):
-        """`loader` is U-Boot, which takes everything else from the SD card. A slow guest may be too late for a watchdog."""
+    def __init__(self, directory, card, loader, has_watchdog=False, clock=None):
+        """`loader` is U-Boot, which takes everything else from the SD card. A slow guest may be too late for a watchdog.
+        `clock` is the UTC time of the board's clock at power-on; without it, that of this machine."""
         self.directory = pathlib.Path(directory)
         self.console = self.directory / "console.log"
         for name in ("qmp.sock", "qtest.sock", "shell.sock"):
@@ -219,6 +220,8 @@ class Machine:
         command += ["-qtest", f"unix:{self.directory}/qtest.sock,server=on,wait=off", "-qtest-log", "none"]
         if has_watchdog:
             command += ["-device", "i6300esb"]
+        if clock:
+            command += ["-rtc", f"base={clock:%Y-%m-%dT%H:%M:%S}"]
         # Stopped until the button's line has its level: like a pull-up, it is there before power is.
         command += ["-S"]
         self.began = time.monotonic()

@@ -168,9 +168,7 @@ class Losses:
         if card.root_hash() != root:
             raise Timeout("the root partition has changed")
         copy = self.scene.directory / "state.img"
-        with open(card.path, "rb") as source, open(copy, "wb") as target:
-            source.seek(card.state.offset)
-            target.write(source.read(card.state.size))
+        card.copy(card.state, copy)
         checked = subprocess.run(["e2fsck", "-fn", copy], capture_output=True, text=True)
         copy.unlink()
         if checked.returncode:

@@ -66,9 +66,7 @@ def check_block_map(image, compressed, scratch):
     parts = [("FAT", card.fat, ["fsck.vfat", "-n"]), ("kernel", card.slots["A"].kernel, ["fsck.vfat", "-n"]),
              ("state", card.state, ["e2fsck", "-fn"])]
     for name, part, command in parts:
-        with open(card.path, "rb") as source, open(copy, "wb") as target:
-            source.seek(part.offset)
-            target.write(source.read(part.size))
+        card.copy(part, copy)
         check(f"and the file system of the {name} has no errors", succeeds(*command, copy))
 
 

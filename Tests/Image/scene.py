@@ -16,12 +16,21 @@ PIN = "13589"
 # systemd's limits are those of a machine that the board has for itself.
 OPTIONS = ("console=ttyAMA0 loglevel=4 systemd.journald.forward_to_console=1 "
            "systemd.default_timeout_start_sec=600 systemd.default_device_timeout_sec=600")
+# A system that reaches no time server, wherever the test runs.
+NO_TIME = "[Service]\nIPAddressDeny=any\n"
+# In an approval, too, librnp writes it about a signature of a clock that is ahead; the service drops it.
+MESSAGE_OF_LIBRNP = "seconds in future"
 LOG = pathlib.Path(__file__).parents[2] / ".build/logs/test-image-console.log"
+
+
+def credential(name, text):
+    """A kernel option that gives systemd a unit, or a part of one."""
+    return f"systemd.set_credential_binary=systemd.{name}.service:{base64.b64encode(text.encode()).decode()}"
 
 
 class Scene:
     def __init__(self, program, directory):
-        self.directory, self.machine = directory, None
+        self.directory, self.machine, self.former_consoles = directory, None, ""
         self.loader = directory / "u-boot.bin"
         self.server = Server(program, directory)
 
@@ -42,13 +51,17 @@ class Scene:
 
     # The board
 
-    def power_on(self, unit=None, options="", has_watchdog=False):
-        """`unit` is the text of a systemd unit that runs in this boot; it is not on the SD card."""
+    def power_on(self, unit=None, options="", has_watchdog=False, clock=None):
+        """`unit` is the text of a systemd unit that runs in this boot; it is not on the SD card. With `clock`, the UTC time
+        of the board at power-on, no time server corrects it."""
         if unit:
-            text = base64.b64encode(unit.encode()).decode()
-            options = f"systemd.set_credential_binary=systemd.extra-unit.test.service:{text} systemd.wants=test.service"
+            options += f" {credential('extra-unit.test', unit)} systemd.wants=test.service"
+        if clock:
+            options += f" {credential('unit-dropin.chrony', NO_TIME)}"
         self.card.put("kernel-options.txt", f"extra={OPTIONS} {options}".strip() + "\n")
-        self.machine = Machine(self.directory, self.card.path, self.loader, has_watchdog)
+        if self.machine:
+            self.former_consoles += self.machine.text()
+        self.machine = Machine(self.directory, self.card.path, self.loader, has_watchdog, clock)
 
     def says(self, text, seconds, since=0):
         """Waits for a text on the console after its first `since` characters."""
@@ -92,6 +105,41 @@ class Scene:
         self.machine.type(PIN)
         wait(60, "the portal should read that alice is authenticated", lambda: self.server.is_authenticated(transaction))
 
+    def half_typed_payment(self, seconds=90):
+        """A payment of which two digits of the PIN are typed."""
+        since = time.monotonic()
+        transaction = self.ask("payment")
+        self.machine.lines.shows("amber", since, seconds)
+        time.sleep(1)
+        for digit in PIN[:2]:
+            self.machine.qmp.key(f"kp_{digit}")
+        return transaction
+
+    def stop_waits(self, seconds, since):
+        """Until the service says that it stops when such a payment is answered, on the console after its first `since`
+        characters."""
+
+        def condition():
+            # An entry without a key is erased after a time.
+            self.machine.qmp.key("kp_9")
+            self.machine.qmp.key("backspace")
+            return "the service stops when the answer" in self.machine.text()[since:]
+
+        wait(seconds, "the service should wait for the answer", condition)
+
+    def type_rest(self, transaction):
+        """Only one answer counts."""
+        self.machine.type(PIN[2:])
+        wait(60, "the portal should read that alice is authenticated", lambda: self.server.is_authenticated(transaction))
+        if self.server.answers(transaction) != 1:
+            raise Timeout(f"the token server took {self.server.answers(transaction)} answers")
+
+    def check_consoles(self):
+        """Those of all boots have the journal, with what the service has written."""
+        if MESSAGE_OF_LIBRNP in self.former_consoles + self.machine.text():
+            raise Timeout(f'a console has a message of librnp: "{MESSAGE_OF_LIBRNP}"')
+        print("  ok           no console has a message of librnp about a signature in the future", flush=True)
+
     def end(self):
         if self.machine and self.machine.process.poll() is None:
             self.machine.cut_power()
@@ -104,6 +152,7 @@ def run(scene, body):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         body()
+        scene.check_consoles()
         return 0
     except (Timeout, RuntimeError, subprocess.SubprocessError, OSError) as failure:
         print(f"  FAILED: {failure}", flush=True)

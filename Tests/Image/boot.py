@@ -8,13 +8,22 @@ A token server runs on this machine, over TLS. The SD card gets the board's name
 a user. A PIN is typed on the USB keyboard, the button is pressed on its GPIO line, the LED is read from its lines, and
 the portal is asked for the results. Prints each step with the seconds since power-on. Exit code 1: a step failed.
 """
+import datetime
 import hashlib
 import pathlib
+import re
 import sys
 import time
 
-from machine import Timeout
+from lasting import Lasting
+from machine import Timeout, wait
 from scene import Scene, run
+from shell import UNIT, Shell
+
+SERVICE = "approval-token.service"
+# The clock of a board that was without power since, and has none that runs without it. The certificate of the token
+# server, and its keys, are of today.
+LONG_AGO = datetime.datetime.now(datetime.UTC).replace(microsecond=0) - datetime.timedelta(days=212)
 
 SSID, PASSWORD = "home of alice", "correct horse"
 WIFI = f'host = "mallory"\nwifi_name = "{SSID}"\nwifi_password = "{PASSWORD}"\nwifi_country = "DE"\n'
@@ -26,19 +35,10 @@ ExecStartPre=/bin/sh -c "echo 'country=DE\\nnetwork={{\\nmode=2\\nfrequency=2412
 psk={hashlib.pbkdf2_hmac("sha1", PASSWORD.encode(), SSID.encode(), 4096, 32).hex()}\\n}}' >/run/access-point.conf"
 ExecStart=/usr/sbin/wpa_supplicant -iwlan1 -c/run/access-point.conf
 """
-# Stops the process of the service once.
-HANG = """[Unit]
-After=approval-token.service
-[Service]
-Type=oneshot
-ExecStart=/bin/sleep 60
-ExecStart=/bin/systemctl kill --signal=STOP --kill-whom=main approval-token.service
-ExecStart=/bin/echo the service is stopped
-"""
 
 
 def enroll_and_approve(scene):
-    scene.power_on()
+    scene.power_on(clock=LONG_AGO)
     scene.enroll()
     scene.login()
     scene.step("a login: the LED was blue, the button was pressed, the portal reads that alice is authenticated")
@@ -46,6 +46,15 @@ def enroll_and_approve(scene):
     scene.step("a payment: the LED was amber, the PIN was typed, the portal reads that alice is authenticated")
     scene.machine.power_off()
     scene.step("the power button shuts the board down")
+    clock_is_behind(scene.card, "enrolled")
+
+
+def clock_is_behind(card, text):
+    """The log on the SD card has the times of the board."""
+    line = next(line for line in card.get("approval-token.log").decode().splitlines() if text in line)
+    if datetime.datetime.fromisoformat(line.split()[0]) - LONG_AGO > datetime.timedelta(days=1):
+        raise Timeout(f"the clock of the board should be behind, at {LONG_AGO}: {line}")
+    print(f"  ok           the clock of the board was behind: {line}", flush=True)
 
 
 def files_are_erased(scene):
@@ -59,22 +68,27 @@ def files_are_erased(scene):
     print("  ok           the URI was erased from the SD card, whose log says: enrolled", flush=True)
 
 
-def state_survives(scene):
+def state_survives(scene, lasting):
     scene.card.put("approval-token.toml", WIFI)
-    scene.power_on(unit=ACCESS_POINT)
+    scene.power_on(unit=ACCESS_POINT, clock=LONG_AGO)
     scene.login(540)
     scene.step("after a restart: a login is approved with the button")
+    scene.says("System time restored from driftfile", 60)
+    scene.step("the board's clock has continued from its last time")
     scene.says("self-test passed", 240)
     scene.step("the self-test has passed")
     scene.says("wlan0: WPA: Key negotiation completed", 240)
     scene.step("the Wi-Fi from the SD card is connected, with WPA2")
     scene.machine.cut_power()
     settings_are_taken(scene.card)
+    clock_is_behind(scene.card, "not taken")
+    lasting.check(was_shut_down=False)
     scene.power_on()
     scene.login(540)
     scene.payment()
     scene.step("after a power loss: a login is approved with the button, a payment with the PIN")
     scene.machine.power_off()
+    lasting.check()
 
 
 def settings_are_taken(card):
@@ -85,17 +99,35 @@ def settings_are_taken(card):
     print("  ok           the password was erased from the FAT partition; the host name was not changed", flush=True)
 
 
-def hang_ends(scene):
-    scene.power_on(unit=HANG)
+def hang_ends(scene, lasting):
+    scene.power_on(unit=UNIT)
     scene.login(540)
     scene.step("after a third restart: a login is approved with the button")
-    scene.says("the service is stopped", 300)
+    shell = Shell(scene.machine)
+    shell.run(f"systemctl kill --signal=STOP --kill-whom=main {SERVICE}")
     scene.step("the process of the service is stopped (SIGSTOP)")
     scene.says("Watchdog timeout", 240)
     scene.step("systemd finds the hang")
     scene.login(240)
     scene.step("after the restart of the service: a login is approved with the button")
+    failures_stop_it(scene, shell)
     scene.machine.power_off()
+    lasting.check()
+
+
+def failures_stop_it(scene, shell):
+    def has_stopped():
+        """Otherwise kills it, if it runs."""
+        state = shell.run(f"systemctl is-active {SERVICE} || true").strip()
+        if state == "active":
+            shell.run(f"systemctl kill --signal=KILL --kill-whom=main {SERVICE}")
+        return state == "failed"
+
+    wait(300, "after ten failures the service should stay stopped", has_stopped)
+    wait(60, "the log on the SD card should say that the service has stopped",
+         lambda: re.search(rb"  the service has stopped: .+ \(signal\)$", scene.card.get("approval-token.log"), re.M))
+    starts = len(re.findall(r"systemd\[1\]: Started approval-token.service", scene.machine.text()))
+    scene.step(f"the service is killed again and again: after {starts} starts it stays stopped, as the log on the SD card says")
 
 
 def owner_changes(scene):
@@ -157,9 +189,15 @@ def main():
 
     def steps():
         scene.flash(image)
-        for part in (enroll_and_approve, files_are_erased, state_survives, hang_ends, owner_changes,
-                     failed_start_is_repeated, root_is_unchanged):
-            part(scene)
+        lasting = Lasting(scene)
+        enroll_and_approve(scene)
+        files_are_erased(scene)
+        lasting.check()
+        state_survives(scene, lasting)
+        hang_ends(scene, lasting)
+        owner_changes(scene)
+        failed_start_is_repeated(scene)
+        root_is_unchanged(scene)
 
     return run(scene, steps)
 

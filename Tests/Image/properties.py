@@ -16,6 +16,7 @@ import sys
 from boards import initramfs_names
 from card import Card, mapped_blocks
 from checks import check, exit_code
+from scene import MESSAGE_OF_LIBRNP
 
 LARGEST = 700_000_000
 REPOSITORY = pathlib.Path(__file__).parents[2]
@@ -126,6 +127,11 @@ def check_clock(card):
     check("it keeps the time of the last start", "-s" in card.root_file("/etc/default/chrony").decode().split('"')[1].split())
 
 
+def check_wording(card):
+    (library,) = re.findall(r"squashfs-root(/\S*/librnp\.so\.\d+\.\d+\S*)$", card.root_names(), re.M)
+    check("librnp has the message that the boots look for", MESSAGE_OF_LIBRNP.encode() in card.root_file(library))
+
+
 def main():
     image, scratch = map(pathlib.Path, sys.argv[1:])
     compressed, card = image.with_name(image.name + ".xz"), Card(image)
@@ -136,6 +142,7 @@ def main():
     check_absences(card)
     check_devices(card)
     check_clock(card)
+    check_wording(card)
     return exit_code()
 
 

@@ -16,9 +16,9 @@ PIN = "13589"
 # systemd's limits are those of a machine that the board has for itself.
 OPTIONS = ("console=ttyAMA0 loglevel=4 systemd.journald.forward_to_console=1 "
            "systemd.default_timeout_start_sec=600 systemd.default_device_timeout_sec=600")
-# A system that reaches no time server, wherever the test runs.
+# chrony reaches no time server, wherever the test runs.
 NO_TIME = "[Service]\nIPAddressDeny=any\n"
-# In an approval, too, librnp writes it about a signature of a clock that is ahead; the service drops it.
+# librnp writes it about a signature of a clock that is ahead, and the service drops it.
 MESSAGE_OF_LIBRNP = "seconds in future"
 LOG = pathlib.Path(__file__).parents[2] / ".build/logs/test-image-console.log"
 

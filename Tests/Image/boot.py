@@ -15,7 +15,7 @@ import re
 import sys
 import time
 
-from lasting import Lasting
+from lasting import Lasting, give_files_to_others
 from machine import Timeout, wait
 from scene import Scene, run
 from shell import UNIT, Shell
@@ -100,6 +100,7 @@ def settings_are_taken(card):
 
 
 def hang_ends(scene, lasting):
+    give_files_to_others(scene.card)
     scene.power_on(unit=UNIT)
     scene.login(540)
     scene.step("after a third restart: a login is approved with the button")

@@ -30,6 +30,22 @@ class State:
         return subprocess.run(["debugfs", "-R", command, self.file], env=SBIN, check=True, capture_output=True).stdout
 
 
+def give_files_to_others(card):
+    """As if a former system had given its user another number."""
+    partition, directory = f"{card.path}?offset={card.state.offset}", "/var/lib/approval-token"
+
+    def debugfs(commands):
+        return subprocess.run(["debugfs", "-w", "-f", "-", partition], env=SBIN, input=commands, check=True, capture_output=True,
+                              text=True).stdout
+
+    listed = re.findall(r"^/\d+/\d+/\d+/\d+/([^/]+)/", debugfs(f"ls -p {directory}\n"), re.M)
+    names = [f"{directory}/{name}" for name in listed if name != ".."]
+    if not any(name.endswith(".sqlite3") for name in names):
+        raise Timeout(f"the partition of the state has no vault: {names}")
+    debugfs("".join(f"sif {name} {field} 4321\n" for name in names for field in ("uid", "gid")))
+    print(f"  ok           another user owns {len(names)} files of the state", flush=True)
+
+
 class Lasting:
     def __init__(self, scene):
         self.scene, self.last = scene, None

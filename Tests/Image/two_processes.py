@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The two processes of the token under the image's systemd: what each can reach, a keypad that is unplugged while a PIN is
-typed, and either process killed again and again around an approval.
+typed, either process killed again and again around an approval, and the package removed and installed again.
 
 usage: two_processes.py IMAGE TOKEN_SERVER SCRATCH COUNT SEED
 
@@ -16,6 +16,7 @@ import time
 
 from machine import Timeout, slowness, wait
 from package import APT, put_upgrade
+from removal import Removal
 from scene import PIN, Scene, run
 from shell import UNIT, Shell
 
@@ -108,19 +109,8 @@ class TwoProcesses:
         self.forbidden_call(NETWORK, DEVICE, "connect")
         self.forbidden_call(DEVICE, NETWORK, "accept accept4")
 
-    def half_typed_payment(self):
-        """A payment of which two digits of the PIN are typed."""
-        device = self.server.devices()[0]["id"]
-        since = time.monotonic()
-        request = self.server.ask("payment", device)
-        self.machine.lines.shows("amber", since, 90)
-        time.sleep(1)
-        for digit in PIN[:2]:
-            self.machine.qmp.key(f"kp_{digit}")
-        return request
-
     def keypad_is_replugged(self):
-        request = self.half_typed_payment()
+        request = self.scene.half_typed_payment()
         self.machine.unplug()
         time.sleep(5 * slowness())
         if self.server.is_authenticated(request):
@@ -137,27 +127,18 @@ class TwoProcesses:
         return "/dev/bus/usb" in self.shell.run(
             f"readlink /proc/$(systemctl show --value -p MainPID {DEVICE})/fd/* || true")
 
-    def journal_of(self, process):
-        return self.shell.run(f"journalctl --quiet --output cat _PID={process}")
-
-    def waits_for_answer(self, process):
-        """Types a digit and deletes it, because an entry without a key is erased after a time."""
-        self.machine.qmp.key("kp_9")
-        self.machine.qmp.key("backspace")
-        return "the service stops when the answer" in self.journal_of(process)
-
     def upgrade_waits_for_answer(self):
         """By apt, from a repository on the SD card."""
         self.is_idle()
         self.shell.run(f"{APT} update")
         processes = [self.main_process(unit) for unit in (DEVICE, NETWORK)]
-        request = self.half_typed_payment()
+        said = len(self.machine.text())
+        request = self.scene.half_typed_payment()
         self.shell.run("systemd-run --quiet --unit=upgrade --property=RemainAfterExit=yes "
                        f"--setenv=DEBIAN_FRONTEND=noninteractive {APT} upgrade")
         # Before, the other digits would prove nothing.
-        wait(300, "the service should wait for the answer", lambda: self.waits_for_answer(processes[0]))
-        self.machine.type(PIN[2:])
-        wait(60, "the portal should read that the payment is approved", lambda: self.server.is_authenticated(request))
+        self.scene.stop_waits(300, said)
+        self.scene.type_rest(request)
         wait(600, "the upgrade should end",
              lambda: self.shell.run("systemctl show --value -p SubState upgrade.service").strip() == "exited")
         version = self.shell.run("dpkg-query --show --showformat='${Version}\\n' approval-token").strip()
@@ -166,7 +147,7 @@ class TwoProcesses:
         for unit, process in zip((DEVICE, NETWORK), processes):
             wait(60, f"{unit} should be restarted", lambda: self.main_process(unit) not in (process, "0"))
         if self.server.answers(request) != 1:
-            raise Timeout(f"{self.server.answers(request)} answers; the former process: {self.journal_of(processes[0])[-500:]}")
+            raise Timeout(f"the token server took {self.server.answers(request)} answers")
         self.scene.login()
         self.scene.step("an upgrade by apt after two digits of the PIN waits for the others and the answer, and restarts both"
                         " processes; then a login is approved")
@@ -283,6 +264,10 @@ def main():
         processes.forbidden_calls()
         processes.kills()
         processes.stop_ends_both()
+        removal = Removal(scene, processes.shell)
+        removal.removed()
+        removal.installed_again()
+        removal.purged()
         scene.machine.power_off()
 
     return run(scene, steps)

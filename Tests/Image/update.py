@@ -151,8 +151,14 @@ class Updates:
         self.starts("A")
         scene.login(540)
         scene.step("slot A starts, and a login is approved; the update is installed again")
-        scene.says("update: installed, restarting", 600)
-        scene.step("installed")
+        scene.says("update: installing", 300)
+        request = scene.half_typed_payment()
+        scene.step("meanwhile, two digits of the PIN for a payment are typed")
+        scene.stop_waits(600, 0)
+        if "update: installed, restarting" not in scene.machine.text():
+            raise Timeout("the service stops before the update is installed")
+        scene.type_rest(request)
+        scene.step("installed; the restart waits for the other digits: the portal reads that alice is authenticated")
         scene.machine.ends(300)
         scene.step("the board restarts")
         if BUNDLE in self.card.names():

@@ -50,6 +50,8 @@ def main():
     check("the log has its last line, and how it ended; the activity LED blinks five times",
           is_reported("the vault is damaged (exit-code)", "failed", "the vault is damaged\n"))
     check("also of one that has written nothing", is_reported("no line in its log (signal)", "inactive", "", "signal"))
+    check("also of one that was started too often",
+          is_reported("no line in its log (start-limit-hit)", "inactive", "", "start-limit-hit"))
     check("also of one that was not started",
           is_reported("no line in its log (a unit that it needs has failed)", "inactive", "", "success"))
     check("a long line is cut", is_reported("x" * 500 + " (exit-code)", "failed", "x" * 5000 + "\n"))

@@ -38,7 +38,7 @@ extension Enroll: OneShotCommand {
     var request = EnrollmentRequest(options(text))
     request.progress = showProgress
     let response = try await Backends(vault).enrollWhenConnected(request)
-    requestReload(state)
+    if response.account != nil { requestReload(state) }
     return response
   }
 }

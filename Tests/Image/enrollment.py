@@ -99,7 +99,7 @@ def check_typed_code():
     done = Start(uri=None, server=f"https://a\n{pin}\n")
     check("without a URI a code is typed for the server", f"enroll --server https://a --pin {pin} --wait-for-network " in done.call)
     check("the server is forgotten then", not done.has_server and done.status == 0 and done.log.endswith("enrolled\n"))
-    check("without a pin, too", "--server https://a --state" in Start(uri=None, server="https://a\n\n").call)
+    check("without a pin, too", "--server https://a --wait-for-network " in Start(uri=None, server="https://a\n\n").call)
     for code in (69, 75, 77):
         again = Start(uri=None, server="https://a\n\n", result=code, is_repeated=True)
         check(f"after a failure ({code}) the code is typed again", again.status == 0 and not again.has_server and

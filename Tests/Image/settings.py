@@ -83,6 +83,8 @@ def check_texts():
     check("single quotes hold every other character", 'psk="pass"word\\"' in board.wifi and b'a"b\\c'.hex() in board.wifi)
     board = Board('wifi_name = "Büro"\nwifi_password = "correct horse"\nwifi_country = "DE"')
     check("a name can have letters that are not ASCII", "Büro".encode().hex() in board.wifi)
+    board = Board(WIFI.replace("home of alice", "x" * 32))
+    check("a name can have 32 equal bytes", f"ssid={'78' * 32}\n" in board.wifi)
 
 
 def check_server():

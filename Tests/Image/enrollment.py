@@ -26,9 +26,9 @@ class Start:
                  is_repeated=False, wifi=None, carrier=None):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
-            for name in ("boot/firmware", "var/lib/approval-token", "etc/approval-token", "run", "commands"):
+            for name in ("boot/firmware", "var/lib/approval-token", "etc/approval-token", "state", "run", "commands"):
                 (root / name).mkdir(parents=True)
-            file, stored = root / "boot/firmware/approval-token.uri", root / "var/lib/approval-token/enrollment-uri.sha256"
+            file, stored = root / "boot/firmware/approval-token.uri", root / "state/enrollment-uri.sha256"
             if uri is not None:
                 file.write_bytes(uri)
             stored_server = root / "etc/approval-token/activation-server"

@@ -19,6 +19,9 @@ from checks import check, exit_code
 PACKAGING = pathlib.Path(__file__).parents[2] / "packaging"
 PROGRAM = PACKAGING / "image/root/usr/libexec/approval-token/reset-from-card"
 FINISH = PACKAGING / "debian/finish-factory-reset"
+# Of the former owner, besides the device secret and the state of the service.
+FORMER = ["/etc/approval-token/wifi.conf", "/state/hostname", "/state/enrollment-uri.sha256",
+          "/etc/approval-token/activation-server"]
 
 
 class Start:
@@ -63,6 +66,14 @@ def check_card():
           absent.status == 0)
 
 
+def check_image():
+    unit = (PACKAGING / "image/root/etc/systemd/system/approval-token-reset.service.d/image.conf").read_text()
+    removed = [word for line in unit.splitlines() if line.startswith("ExecStartPre=+") for word in line.split()]
+    check("the image removes what else is of the former owner", set(FORMER) <= set(removed))
+    programs = "".join(path.read_text() for path in PROGRAM.parent.iterdir())
+    check("which its programs write", all(f"$root{path}" in programs for path in FORMER))
+
+
 def finished(directory, part):
     """Runs the package's program with other directories."""
     text = FINISH.read_text().replace("/var/lib/approval-token", f"{directory}/state")
@@ -96,5 +107,6 @@ def check_package():
 if __name__ == "__main__":
     print("the factory reset")
     check_card()
+    check_image()
     check_package()
     sys.exit(exit_code())

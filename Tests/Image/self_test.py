@@ -22,7 +22,7 @@ class Start:
     """One start of a board: the exit code of the program, the calls of its commands, and the log on the SD card."""
 
     def __init__(self, result, text, is_on_trial=False, board='board = "qemu-virt"', mark=0, unmounted=None, notes="",
-                 card=0):
+                 card=0, is_refused=False):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             for name in ("boot/firmware", "commands", "proc", "run", "etc/approval-token", "usr/share/approval-token"):
@@ -31,6 +31,8 @@ class Start:
             (root / "etc/approval-token/config.toml").write_text(board + "\n")
             (root / "usr/share/approval-token/image-version").write_text("1.2\n")
             (root / "run/approval-token-start.log").write_text(notes)
+            if is_refused:
+                (root / "run/approval-token-settings-refused").touch()
             if is_on_trial:
                 (root / "run/approval-token-trial").touch()
             mounted = f'case " {" ".join(root.as_posix() + place for place in STATE if place != unmounted)} " in\n' \
@@ -61,6 +63,8 @@ def check_each_start():
     check("and does not restart the board", "rauc" not in start.calls and "reboot" not in start.calls)
     start = Start(69, "", board="# board = none")
     check("without a board nothing is tested", start.status == 0 and start.calls == "" and not start.log)
+    start = Start(69, "", is_refused=True)
+    check("nor when the first settings were refused", start.status == 0 and start.calls == "" and not start.log)
 
 
 def check_trial():

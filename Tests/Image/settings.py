@@ -15,6 +15,9 @@ import tempfile
 from checks import check, exit_code
 
 PROGRAM = pathlib.Path(__file__).parents[2] / "packaging/image/root/usr/libexec/approval-token/take-settings"
+SERVICE = PROGRAM.parents[3] / "etc/systemd/system/approval-token.service.d/image.conf"
+# In /run: the service does not start.
+REFUSED = "approval-token-settings-refused"
 WIFI = 'wifi_name = "home of alice"\nwifi_password = "correct horse"\nwifi_country = "DE"\n'
 
 class Board:
@@ -49,13 +52,15 @@ class Board:
             wifi = root / "etc/approval-token/wifi.conf"
             self.mode = wifi.stat().st_mode & 0o777 if wifi.exists() else None
             self.blinks = self.commands.strip()[-1] if "/blink " in self.commands else None
-            self.is_clean = {file.name for file in (root / "run").iterdir()} <= {"approval-token-card.lock"}
+            self.is_refused = (root / "run" / REFUSED).exists()
+            self.is_clean = {file.name for file in (root / "run").iterdir()} <= {"approval-token-card.lock", REFUSED}
 
 
 def is_rejected(text, because, blinks, is_provisioned=False):
     board = Board(text, is_provisioned)
     return (board.blinks == blinks and board.status == 0 and because in board.log and "not taken" in board.log and not board.is_erased
-            and board.wifi == "" and board.host == "" and 'board = "old"' in board.configuration and board.is_clean)
+            and board.wifi == "" and board.host == "" and 'board = "old"' in board.configuration and board.is_clean
+            and board.is_refused != is_provisioned)
 
 
 def check_new_board():
@@ -69,7 +74,7 @@ def check_new_board():
           f"ssid={b'home of alice'.hex()}\n" in board.wifi and board.mode == 0o600)
     check("its service is started", "systemctl --no-block restart wpa_supplicant@wlan0.service" in board.commands)
     check("the log has no password", "horse" not in board.log)
-    check("nothing blinks", board.blinks is None)
+    check("nothing blinks, and the service starts", board.blinks is None and not board.is_refused)
     board = Board(WIFI, board="")
     check("without a board, the log and the blinks say it", board.is_erased and board.blinks == "2" and
           board.log.endswith("approval-token.toml was taken; the token does not start, because it has no board\n"))
@@ -121,6 +126,9 @@ def check_refusals():
     ]:
         sign = next(blinks for start, blinks in signs.items() if because.startswith(start))
         check(f"nothing is taken from {text!r:.60}: {because}, {sign} blinks", is_rejected(text, because, sign))
+    check("a board without a vault does not start its service then, which would make one",
+          f"ConditionPathExists=!/run/{REFUSED}" in SERVICE.read_text().splitlines())
+    check("one with a vault does", is_rejected("x", "line 1 is not", "1", is_provisioned=True))
 
 
 def check_provisioned_board():

@@ -106,6 +106,8 @@ def check_devices(card):
     names = card.root_names()
     modules = card.root_file("/etc/modprobe.d/approval-token-image.conf").decode().splitlines()
     check("no keyboard reaches a console", "blacklist usbhid" in modules)
+    check("no storage on USB is taken for the SD card",
+          {f"install {name} /bin/false" for name in ("usb-storage", "rtsx_usb", "ushc", "vub300")} <= set(modules))
     # Where usbhid is loaded all the same: also from the initramfs, which has it.
     quirks = "/usr/lib/modprobe.d/approval-token.conf"
     early = set(initramfs_names(card.slot_file("initrd.img")))

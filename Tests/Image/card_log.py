@@ -44,6 +44,12 @@ def main():
         check("each line is in the log", lines == ["0", "1", "2"])
         check("what was to be erased is", not (root / "boot/firmware/secret").exists())
         check("the FAT partition is read-only again", not (root / "writable").exists())
+        log.unlink()
+        log.mkdir()
+        failed = subprocess.run(["/bin/sh", "-euc", '. "$0"\nreport text\ntouch "$root/went-on"', FUNCTIONS], env=environment,
+                                capture_output=True)
+        check("a program goes on if the log cannot be written, and the partition is read-only", failed.returncode == 0 and
+              (root / "went-on").exists() and not (root / "writable").exists())
     return exit_code()
 
 

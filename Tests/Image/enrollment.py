@@ -105,7 +105,8 @@ def check_typed_code():
         check(f"after a failure ({code}) the code is typed again", again.status == 0 and not again.has_server and
               again.call.count("--server") == 2 and "not enrolled: no PIN" in again.log)
     late = Start(uri=None, server="https://a\n\n", stages=["active"])
-    check("a token with an account asks for no code", not late.has_enrolled and not late.has_server and late.status == 0)
+    check("a token with an account asks for no code", not late.has_enrolled and not late.has_server and late.status == 0 and
+          "server in approval-token.toml was not taken" in late.log)
     both = Start(server="https://a\n\n")
     check("a URI is taken first", "enroll -" in both.call and both.is_erased)
 

@@ -70,6 +70,7 @@ def check_image():
     unit = (PACKAGING / "image/root/etc/systemd/system/approval-token-reset.service.d/image.conf").read_text()
     removed = [word for line in unit.splitlines() if line.startswith("ExecStartPre=+") for word in line.split()]
     check("the image removes what else is of the former owner", set(FORMER) <= set(removed))
+    check("and the key of the device secret", "/var/lib/systemd/credential.secret" in removed)
     programs = "".join(path.read_text() for path in PROGRAM.parent.iterdir())
     check("which its programs write", all(f"$root{path}" in programs for path in FORMER))
 

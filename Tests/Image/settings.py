@@ -99,7 +99,8 @@ def check_server():
     board = Board(f'server = "https://auth.example.org"\nserver_pin = "{pin}"\n')
     check("and its pin", board.server == f"https://auth.example.org\n{pin}\n")
     board = Board('server = "https://auth.example.org"\n', is_provisioned=True)
-    check("a board with a vault takes no server", board.server == "" and "set up already" in board.log)
+    check("a board with a vault, too: its account decides", board.server == "https://auth.example.org\n\n" and
+          "set up already" not in board.log)
 
 
 def check_refusals():

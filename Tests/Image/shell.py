@@ -33,9 +33,13 @@ class Shell:
                 lines.append(text)
                 continue
             try:
-                self.rest += self.socket.recv(65536)
+                received = self.socket.recv(65536)
             except TimeoutError:
                 waited += 1
+                continue
+            if not received:
+                raise RuntimeError("the emulated board has ended")
+            self.rest += received
         raise Timeout("the shell in the guest does not answer")
 
     def run(self, command, seconds=120):

@@ -249,6 +249,13 @@ class Machine:
     def plug(self):
         self.qmp.do("device_add", driver="usb-kbd", id="keypad")
 
+    def forward(self, port):
+        """A port of this machine that leads to one of the board."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            own = free.getsockname()[1]
+        self.qmp.do("human-monitor-command", **{"command-line": f"hostfwd_add net tcp:127.0.0.1:{own}-:{port}"})
+        return own
+
     def power_off(self):
         """The machine's power button: the guest shuts down."""
         self.qmp.do("system_powerdown")

@@ -11,7 +11,7 @@ cd "$repository"
 # Exit codes of sysexits(3).
 readonly EX_USAGE=64 EX_UNAVAILABLE=69
 
-# The packages that a build needs in addition to Swift. CI and the README use this list.
+# The packages that a build needs in addition to Swift. CI uses this list.
 readonly build_packages=(
   ca-certificates git pkg-config g++ libc6-dev
   libssl-dev librnp-dev libcurl4-openssl-dev libsqlite3-dev libgpiod-dev libusb-1.0-0-dev libmosquitto-dev

@@ -50,6 +50,12 @@ def main():
                                 capture_output=True)
         check("a program goes on if the log cannot be written, and the partition is read-only", failed.returncode == 0 and
               (root / "went-on").exists() and not (root / "writable").exists())
+        log.rmdir()
+        log.write_text("an old line\n" * 5000)
+        # In place of a full partition.
+        (root / "boot/firmware/approval-token.log.new").mkdir()
+        failed = subprocess.run(["/bin/sh", "-euc", '. "$0"\nreport text', FUNCTIONS], env=environment, capture_output=True)
+        check("and if the log cannot be shortened", failed.returncode == 0 and not (root / "writable").exists())
     return exit_code()
 
 

@@ -106,9 +106,9 @@ def check_typed_code():
               again.call.count("--server") == 2 and "not enrolled: no PIN" in again.log)
     late = Start(uri=None, server="https://a\n\n", stages=["active"])
     check("a token with an account asks for no code", not late.has_enrolled and not late.has_server and late.status == 0 and
-          "server in approval-token.toml was not taken" in late.log)
+          "server in approval-token.toml is not used" in late.log)
     both = Start(server="https://a\n\n")
-    check("a URI is taken first", "enroll -" in both.call and both.is_erased)
+    check("a URI is taken first, and the server is forgotten", "enroll -" in both.call and both.is_erased and not both.has_server)
 
 
 def check_fleet_token():

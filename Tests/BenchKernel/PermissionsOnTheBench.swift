@@ -13,10 +13,12 @@ final class PermissionsOnTheBench {
   private static let group: gid_t = 4711
 
   init() throws {
+    // udevd reads rules again only when it has nothing else to do, and answers after that.
     let status = system(
       """
       grep -q ^approval-token: /etc/group || echo approval-token:x:\(Self.group): >>/etc/group
-      mkdir -p /etc/udev/rules.d && cp udev/70-approval-token.rules /etc/udev/rules.d/ && udevadm control --reload
+      mkdir -p /etc/udev/rules.d && cp udev/70-approval-token.rules /etc/udev/rules.d/ && udevadm control --reload &&
+        udevadm control --ping
       """)
     guard status == 0 else { throw BenchError(what: "installing the rules: status \(status)") }
   }

@@ -121,7 +121,7 @@ struct ReadersOnTheBench {
     try readers.plugKey()
     let request = try await ask(site, readers)
     let calls = readers.key.calls.count
-    for _ in 1...5 where try !site.status().contains("digits typed") {
+    for _ in 1...5 where try !site.meaning().contains("digits typed") {
       try await Task.sleep(for: .seconds(1))
       try site.press(String(Site.pin.prefix(3)))
     }
@@ -131,6 +131,6 @@ struct ReadersOnTheBench {
     readers.key.touch()
     try await expectApproval(of: request, "key", at: site)
     try Site.run("panel plug")
-    _ = try await eventually("the keypad") { try site.status().contains("TROUBLE") ? nil : true }
+    try await site.troublesEnd()
   }
 }

@@ -29,7 +29,7 @@ struct ServiceOnTheBench {
     arguments: [false, true])
   func acceptsDeniesTakesPINsAndSurvivesTheRemovalOfItsChipAndItsKeypad(isSplit: Bool) async throws {
     let site = try await Site(isSplit: isSplit)
-    #expect(!(try site.status().contains("TROUBLE")))
+    #expect(!(try site.printedStatus().contains("TROUBLE")))
     try await holdAccepts(at: site)
     try await secondButtonDenies(at: site)
     try await chipIsRemoved(at: site)
@@ -69,10 +69,10 @@ struct ServiceOnTheBench {
     try site.bench.removeChip()
     try await site.log("trouble: GPIO chip bench-panel is gone")
     try await site.log("panel-unavailable request \(third)")
-    #expect(try site.status().contains("TROUBLE   "))
+    #expect(try site.printedStatus().contains("TROUBLE   "))
     // After its return the button is released and the fault is reported as ended; nothing was decided in the meantime.
     try site.bench.makeChip()
-    _ = try await eventually("the end of the trouble") { try site.status().contains("TROUBLE") ? nil : true }
+    try await site.troublesEnd()
     try await site.log("over: GPIO chip bench-panel is gone")
     #expect(try !site.hasLogged("decided request \(third)"))
     try await site.act(until: "decided request \(third)") { try await site.hold() }
@@ -91,9 +91,9 @@ struct ServiceOnTheBench {
     try site.press(String(Site.pin.prefix(3)))
     try Site.run("panel unplug")
     try await site.log("trouble: keypad: the keypad was unplugged")
-    #expect(try site.status().contains("TROUBLE   keypad: the keypad was unplugged"))
+    #expect(try site.printedStatus().contains("TROUBLE   keypad: the keypad was unplugged"))
     try Site.run("panel plug")
-    _ = try await eventually("the keypad") { try site.status().contains("TROUBLE") ? nil : true }
+    try await site.troublesEnd()
     // The digits before the interruption were discarded, so the rest is not a PIN.
     try site.press(String(Site.pin.suffix(2)), enter: true)
     #expect(try !site.hasLogged("decided request \(fourth)"))
@@ -106,9 +106,7 @@ struct ServiceOnTheBench {
     let fifth = try await site.ask("payment")
     let voltmeter = Voltmeter(site.bench)
     try await site.type("24601", when: "PIN wanted")
-    _ = try await eventually("a wrong PIN in the status") {
-      try site.status().contains("1 wrong, 2 of 3 attempts left") ? true : nil
-    }
+    _ = try await eventually("a wrong PIN in the status") { try site.attempts() == [1, 2] ? true : nil }
     try await site.type(Site.pin, when: "PIN wanted")
     #expect(try await site.isAuthenticated(fifth))
     try await site.shows("idle, connected")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import BuiltPrograms
+import ControlProtocol
 import Glibc
 
 /// A token server and the service under test with the bench kernel's board, as processes. User alice is enrolled with a
@@ -84,7 +85,7 @@ final class Site {
       try await Task.sleep(for: .milliseconds(800))
       try await hold()
       let isHeld = try? await eventually("an end of the prompt", within: .seconds(10)) {
-        try status().contains(" confirmation wanted\n") ? nil : true
+        try meaning().hasSuffix("confirmation wanted") ? nil : true
       }
       if isHeld != nil { break }
     }
@@ -143,12 +144,27 @@ final class Site {
 
   // MARK: The token
 
-  func status() throws -> String { try Self.run("token status --state \(Self.state)") }
+  /// The status as the command prints it. A process takes long to start here.
+  func printedStatus() throws -> String { try Self.run("token status --state \(Self.state)") }
+
+  func status() throws -> ServiceStatus {
+    try ControlClient(path: ControlRequest.socket(in: Self.state)).call(.status, ServiceStatus.self)
+  }
+
+  /// Failed and remaining attempts with the PIN.
+  func attempts() throws -> [Int] {
+    try status().pins?.first.map { [$0.previousFailureCount, $0.remainingFailureCount] } ?? []
+  }
+
+  func meaning() throws -> String { try status().led?.meaning ?? "" }
 
   func shows(_ meaning: String) async throws {
-    _ = try await eventually("\"\(meaning)\" on the LED") {
-      try status().split(separator: "\n").contains("LED       \(meaning)") ? true : nil
-    }
+    _ = try await eventually("\"\(meaning)\" on the LED") { try self.meaning() == meaning ? true : nil }
+  }
+
+  /// Waits until the board has no fault.
+  func troublesEnd() async throws {
+    _ = try await eventually("the end of the trouble") { try status().troubles ?? [] == [] ? true : nil }
   }
 
   /// Waits until `part` is in the log `count` times.
@@ -193,8 +209,8 @@ final class Site {
       try await Task.sleep(for: .milliseconds(800))
       try press(digits, enter: true)
       let reaction = try? await eventually("a reaction", within: .seconds(10)) {
-        let status = try status()
-        return status.contains(" \(wanted)\n") || status.contains("digits typed") ? nil : true
+        let meaning = try meaning()
+        return meaning.hasSuffix(wanted) || meaning.contains("digits typed") ? nil : true
       }
       if reaction != nil { return }
     }

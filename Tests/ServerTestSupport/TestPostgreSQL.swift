@@ -42,6 +42,13 @@ package final class TestPostgreSQL: Sendable {
     try? cluster.query("DROP DATABASE IF EXISTS \(name) WITH (FORCE)")
   }
 
+  /// Each new database is some hundred files. To create and delete them costs little in memory.
+  private static var folderInMemory: String {
+    var space = statvfs()
+    let isLarge = statvfs("/dev/shm", &space) == 0 && space.f_bavail * space.f_bsize >= 1 << 30
+    return isLarge ? "/dev/shm" : "/tmp"
+  }
+
   private static func name(in url: String) -> String? {
     url.split(separator: "?").first?.split(separator: "/").last.map(String.init)
   }
@@ -62,7 +69,7 @@ package final class TestPostgreSQL: Sendable {
           "/usr/lib/postgresql/\($0)/bin"
         })
     else { throw PostgreSQLError(description: "there is no PostgreSQL: install Debian's package of that name") }
-    directory = "/tmp/test-postgresql-\(UUID().uuidString.prefix(8))"
+    directory = Self.folderInMemory + "/test-postgresql-\(UUID().uuidString.prefix(8))"
     try FileManager.default.createDirectory(
       atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     let isRoot = geteuid() == 0
@@ -87,7 +94,8 @@ package final class TestPostgreSQL: Sendable {
     guard created.status == 0 else { throw PostgreSQLError(description: "initdb: \(created.errors)") }
     let (program, arguments) = command(
       "postgres",
-      ["-D", "\(directory)/data", "-k", directory, "-h", "", "-c", "fsync=off", "-c", "max_connections=400"])
+      ["-D", "\(directory)/data", "-k", directory, "-h", "", "-c", "fsync=off", "-c", "max_connections=400",
+        "-c", "max_wal_size=128MB"])
     start = { [directory] in
       let server = try RunningProgram(program, arguments, errors: "\(directory)/log")
       TestPostgreSQL.end.withLock { $0 = (server.processIdentifier, directory) }

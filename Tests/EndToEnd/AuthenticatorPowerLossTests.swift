@@ -96,9 +96,7 @@ private struct AuthenticatorTrial {
 
   private func answer(_ data: String) async throws {
     try await token.shows("number or other data wanted")
-    _ = try await eventually("the authenticator is asked") {
-      try await token.command("simulate", "custom", data).succeeded().output.contains("ignored") ? nil : true
-    }
+    try await token.presentWhenAsked(.init(data: data))
   }
 
   private func killed() async throws {

@@ -10,9 +10,7 @@ extension InteropPrivacyIDEA {
 
     /// Puts a finger on the simulated reader, as soon as it is asked.
     private func present(_ finger: String, _ token: TestToken) async throws {
-      _ = try await eventually("the reader is asked for \(finger)") {
-        try await token.command("simulate", "finger", finger).succeeded().output.contains("ignored") ? nil : true
-      }
+      try await token.presentWhenAsked(.init(finger: finger))
     }
 
     private func expectApproval(

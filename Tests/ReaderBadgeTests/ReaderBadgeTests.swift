@@ -10,12 +10,12 @@ import Testing
 @testable import AuthenticatorPlugins
 
 /// The program `reader-badge` with libpcsclite, over a private pcscd with a virtual reader.
-@Suite("The plug-in for badges", .timeLimit(.minutes(2)), .serialized) final class ReaderBadgeTests {
+@Suite("The plug-in for badges", .timeLimit(.minutes(2))) final class ReaderBadgeTests {
   private let reader: TestPCSC
   private let badge: TestBadge
   private let challenge = [UInt8](0..<32)
   /// pcscd looks for cards every 0.4 s, in microseconds: a removal that it does not see is none.
-  private static let pause: UInt32 = 2_000_000
+  private static let pause = Duration.seconds(2)
 
   init() throws {
     reader = try TestPCSC()
@@ -41,12 +41,12 @@ import Testing
   /// One use: at each hint the test acts.
   private func use(
     _ step: DriverCall.Step, _ registration: [UInt8] = [], limit: Duration = .seconds(30),
-    at hint: (DriverEvent) -> Void
+    at hint: (DriverEvent) async throws -> Void
   ) async throws -> [DriverEvent] {
     var all: [DriverEvent] = []
     for await event in try driver(limit: limit).events(for: call(step, registration)) {
       all.append(event)
-      if !event.isAnswer { hint(event) }
+      if !event.isAnswer { try await hint(event) }
     }
     return all
   }
@@ -88,7 +88,7 @@ import Testing
       guard hint == .waiting("remove the badge, then present it again") else { return }
       isRemoved = true
       badge.remove()
-      usleep(Self.pause)
+      try await Task.sleep(for: Self.pause)
       badge.insert(into: reader)
     }
     let second = try self.proof(later.last).proof
@@ -109,7 +109,7 @@ import Testing
     let events = try await use(.authenticate, point) { hint in
       if case .retry = hint {
         wrong.remove()
-        usleep(Self.pause)
+        try await Task.sleep(for: Self.pause)
         badge.insert(into: reader)
       } else {
         wrong.insert(into: reader)
@@ -148,12 +148,12 @@ import Testing
     let (reader, badge) = (reader, badge)
     let other = try TestBadge()
     other.insert(into: reader, slot: 1)
-    usleep(Self.pause)
+    try await Task.sleep(for: Self.pause)
     let events = try await use(.authenticate, point) { hint in
       if case .retry = hint {
         other.remove()
         badge.remove()
-        usleep(Self.pause)
+        try await Task.sleep(for: Self.pause)
         badge.insert(into: reader)
       } else {
         badge.insert(into: reader)
@@ -168,7 +168,7 @@ import Testing
     let events = try await use(.authenticate, point) { _ in
       reader.stop()
       try? reader.start()
-      usleep(Self.pause)
+      try await Task.sleep(for: Self.pause)
       badge.insert(into: reader)
     }
     _ = try proof(events.last)
@@ -184,17 +184,17 @@ import Testing
     var stopped = 0
     let events = try await use(.authenticate, point) { _ in
       stopped =
-        (try? withStoppedChildren(of: "reader-badge") {
+        (try? await withStoppedChildren(of: "reader-badge", with: reader.socket) {
           reader.stop()
           try reader.start(withReader: name)
           lying.insert(into: reader)
-          usleep(Self.pause)
+          try await Task.sleep(for: Self.pause)
         }) ?? 0
       // The program lists the readers again within half a second.
-      usleep(Self.pause)
+      try await Task.sleep(for: Self.pause)
       #expect(lying.commands == 0)
       lying.remove()
-      usleep(Self.pause)
+      try await Task.sleep(for: Self.pause)
       badge.insert(into: reader)
     }
     #expect(stopped == 1 && events.count == 2 && lying.commands == 0)

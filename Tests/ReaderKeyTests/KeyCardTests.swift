@@ -11,14 +11,14 @@ import Testing
 @testable import AuthenticatorPlugins
 
 /// The program `reader-key` with libfido2 and libpcsclite, over a private pcscd with a virtual reader.
-@Suite("The plug-in for security keys, over NFC", .timeLimit(.minutes(3)), .serialized) final class KeyCardTests {
+@Suite("The plug-in for security keys, over NFC", .timeLimit(.minutes(3))) final class KeyCardTests {
   private let reader: TestPCSC
   private let key: TestSecurityKey
   private let card: TestKeyCard
   private let challenge = [UInt8](0..<32)
   private static let leave = DriverEvent.waiting("leave the security key on the reader")
   /// pcscd looks for cards every 0.4 s, in microseconds: a removal that it does not see is none.
-  private static let pause: UInt32 = 2_000_000
+  private static let pause = Duration.seconds(2)
 
   init() throws {
     reader = try TestPCSC()
@@ -46,12 +46,13 @@ import Testing
 
   /// One use: at each hint the test acts.
   private func use(
-    _ step: DriverCall.Step, _ registration: [UInt8] = [], source: String = "--cards", at hint: (DriverEvent) -> Void
+    _ step: DriverCall.Step, _ registration: [UInt8] = [], source: String = "--cards",
+    at hint: (DriverEvent) async throws -> Void
   ) async throws -> [DriverEvent] {
     var all: [DriverEvent] = []
     for await event in try driver(source: source).events(for: call(step, registration)) {
       all.append(event)
-      if !event.isAnswer { hint(event) }
+      if !event.isAnswer { try await hint(event) }
     }
     return all
   }
@@ -72,7 +73,7 @@ import Testing
     }
     let registration = try proof(events).registration
     card.remove()
-    usleep(Self.pause)
+    try await Task.sleep(for: Self.pause)
     return registration
   }
 
@@ -92,7 +93,7 @@ import Testing
       guard hint == .waiting("remove the security key, then present it again") else { return }
       isRemoved = true
       card.remove()
-      usleep(Self.pause)
+      try await Task.sleep(for: Self.pause)
       card.insert(into: reader)
     }
     #expect(try proof(later).proof.publicKey == nil && isRemoved)
@@ -104,14 +105,14 @@ import Testing
     let registration = try await registered()
     let (reader, card) = (reader, card)
     card.insert(into: reader)
-    usleep(Self.pause)
+    try await Task.sleep(for: Self.pause)
     let again = DriverEvent.waiting("plug in the security key, or remove it from the reader and present it again")
     var hints: [DriverEvent] = []
     let events = try await use(.authenticate, registration, source: "--any") { hint in
       hints.append(hint)
       guard hint == again else { return }
       card.remove()
-      usleep(Self.pause)
+      try await Task.sleep(for: Self.pause)
       card.insert(into: reader)
     }
     #expect(hints.first == again)
@@ -135,7 +136,7 @@ import Testing
     let events = try await use(.authenticate, registration) { hint in
       if case .retry = hint {
         wrong.remove()
-        usleep(Self.pause)
+        try await Task.sleep(for: Self.pause)
         card.insert(into: reader)
       } else if hint == .waiting("present the security key") {
         wrong.insert(into: reader)
@@ -155,7 +156,7 @@ import Testing
       if case .retry = hint {
         key.set(.touched(after: .zero))
         card.remove()
-        usleep(Self.pause)
+        try await Task.sleep(for: Self.pause)
       }
       if hint != Self.leave { card.insert(into: reader) }
     }
@@ -200,10 +201,10 @@ import Testing
         guard !isRemoved else { return }
         isRemoved = true
         let deadline = ContinuousClock.now + .seconds(30)
-        while key.calls.count < 3, ContinuousClock.now < deadline { usleep(10_000) }
+        while key.calls.count < 3, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }
         key.set(.touched(after: .zero))
         card.remove()
-        usleep(Self.pause)
+        try await Task.sleep(for: Self.pause)
       default: break
       }
     }
@@ -223,18 +224,18 @@ import Testing
       guard hint != Self.leave else { return }
       key.set(.signsWithAnotherKey)
       stopped =
-        (try? withStoppedChildren(of: "reader-key-probe") {
+        (try? await withStoppedChildren(of: "reader-key-probe", with: reader.socket) {
           reader.stop()
           try reader.start(withReader: name)
           card.insert(into: reader)
-          usleep(Self.pause)
+          try await Task.sleep(for: Self.pause)
         }) ?? 0
       // The program looks at the readers every 0.3 s.
-      usleep(Self.pause)
+      try await Task.sleep(for: Self.pause)
       #expect(key.calls == [1, 2])
       key.set(.touched(after: .zero))
       card.remove()
-      usleep(Self.pause)
+      try await Task.sleep(for: Self.pause)
       card.insert(into: reader)
     }
     #expect(stopped == 1 && events.dropLast() == [.waiting("present the security key"), Self.leave])
@@ -247,14 +248,14 @@ import Testing
     let (reader, card) = (reader, card)
     let other = TestKeyCard(of: key)
     other.insert(into: reader, slot: 1)
-    usleep(Self.pause)
+    try await Task.sleep(for: Self.pause)
     let events = try await use(.authenticate, registration) { hint in
       if case .retry = hint {
         other.remove()
         card.remove()
         reader.stop()
         try? reader.start()
-        usleep(Self.pause)
+        try await Task.sleep(for: Self.pause)
         card.insert(into: reader)
       } else if hint != Self.leave {
         card.insert(into: reader)

@@ -94,8 +94,10 @@ package final class TestPostgreSQL: Sendable {
     guard created.status == 0 else { throw PostgreSQLError(description: "initdb: \(created.errors)") }
     let (program, arguments) = command(
       "postgres",
-      ["-D", "\(directory)/data", "-k", directory, "-h", "", "-c", "fsync=off", "-c", "max_connections=400",
-        "-c", "max_wal_size=128MB"])
+      [
+        "-D", "\(directory)/data", "-k", directory, "-h", "", "-c", "fsync=off", "-c", "max_connections=400",
+        "-c", "max_wal_size=128MB",
+      ])
     start = { [directory] in
       let server = try RunningProgram(program, arguments, errors: "\(directory)/log")
       TestPostgreSQL.end.withLock { $0 = (server.processIdentifier, directory) }

@@ -38,6 +38,8 @@ extension ChildProcess {
 /// The programs under test.
 package enum Program {
   package static let token = path("approval-token")
+  /// What the units of the package start.
+  package static let service = path("approval-tokend")
   package static let server = path("token-server")
   package static let cardSecrets = path("card-secrets")
 

@@ -6,13 +6,14 @@ import Glibc
 /// connection is closed when this object is released.
 package final class ControlCall: Sendable {
   /// The request of a command with the members that tests need. Sent as one JSON line.
-  struct Request: Encodable {
+  struct Request: Encodable, Sendable {
     let request: String
     var milliseconds: Int64?
     var keys: [String]?
     var finger: String?
     var badge: String?
     var touch: Bool?
+    var data: String?
   }
 
   /// The responses of the service, one JSON line each.

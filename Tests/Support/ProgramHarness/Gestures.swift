@@ -40,15 +40,22 @@ extension TestToken {
     throw OutputTimeoutError(description: "a reaction to a gesture for \(transaction)")
   }
 
-  private struct Done: Decodable { let done: Bool }
+  private struct Done: Decodable {
+    let done: Bool
+    /// Why it had no effect.
+    let ignored: String?
+  }
 
   /// Sends the request of a gesture, and returns at the end of the gesture.
   /// - Throws: an error that says whether the service still runs, with the end of its log.
   /// Presents it to its simulated reader, without a process. Fails if the reader is not asked.
-  package func present(_ presented: Presented) async throws {
-    try await act(
-      .init(
-        request: "simulate-authenticator", finger: presented.finger, badge: presented.badge, touch: presented.touch))
+  package func present(_ presented: Presented) async throws { try await act(presented.request) }
+
+  /// Waits until the simulated reader or authenticator is asked, and presents it then.
+  package func presentWhenAsked(_ presented: Presented) async throws {
+    _ = try await eventually("it is asked for \(presented)") {
+      try await call(presented.request).answer(Done.self).ignored == nil ? true : nil
+    }
   }
 
   func act(_ request: ControlCall.Request) async throws {
@@ -67,13 +74,11 @@ extension TestToken {
   }
 }
 
-/// What a user presents to a simulated reader.
+/// What a user presents to a simulated reader or authenticator.
 package struct Presented: Sendable {
-  let finger: String?
-  let badge: String?
-  let touch: Bool?
+  fileprivate let request: ControlCall.Request
 
-  package init(finger: String? = nil, badge: String? = nil, touch: Bool? = nil) {
-    (self.finger, self.badge, self.touch) = (finger, badge, touch)
+  package init(finger: String? = nil, badge: String? = nil, touch: Bool? = nil, data: String? = nil) {
+    request = .init(request: "simulate-authenticator", finger: finger, badge: badge, touch: touch, data: data)
   }
 }

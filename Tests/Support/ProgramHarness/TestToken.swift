@@ -50,13 +50,15 @@ package final class TestToken: Sendable {
   package func begin(_ words: String...) throws -> ChildProcess { try launch(words) }
   package func begin(_ words: [String]) throws -> ChildProcess { try launch(words) }
 
-  private func launch(_ words: [String], input: String = "") throws -> ChildProcess {
+  private func launch(
+    _ words: [String], of program: String = Program.token, input: String = ""
+  ) throws -> ChildProcess {
     var (words, input) = (words, input)
     // Rejected as an argument: the URI contains a permanent secret.
     if words.first == "enroll", words.count > 1, words[1].contains("auth://") {
       (input, words[1]) = (words[1] + "\n", "-")
     }
-    let line = launcher + [Program.token] + words + ["--state", state]
+    let line = launcher + [program] + words + ["--state", state]
     return try ChildProcess(line[0], Array(line.dropFirst()), input: input)
   }
 
@@ -82,7 +84,8 @@ package final class TestToken: Sendable {
   /// - Parameter path: the socket of another program in place of the network process.
   package func startDevice(at path: String? = nil) async throws {
     let command = (path ?? relay).map { ["device", "--relay", $0] } ?? ["serve"]
-    let child = try launch(command + ["--board", board] + (config.map { ["--config", $0] } ?? []))
+    let options = ["--board", board] + (config.map { ["--config", $0] } ?? [])
+    let child = try launch(command + options, of: Program.service)
     process.withLock { $0 = child }
     try await child.output.line(with: "ready")
   }
@@ -90,7 +93,7 @@ package final class TestToken: Sendable {
   /// Starts the network process of a split service.
   package func startNetwork() async throws {
     guard let relay else { return }
-    let line = launcher + [Program.token, "network", "--relay", relay]
+    let line = launcher + [Program.service, "network", "--relay", relay]
     let child = try ChildProcess(line[0], Array(line.dropFirst()))
     networkProcess.withLock { $0 = child }
     try await child.output.line(with: "ready")
@@ -183,7 +186,7 @@ package final class TestToken: Sendable {
 
   /// The audit chain, or the lines of one transaction.
   package func audit(of transaction: String? = nil) async throws -> [AuditLine] {
-    let lines = try await command("log", "--lines", "10000", "--json").succeeded().decoded([AuditLine].self)
+    let lines = try await log("--lines", "10000").succeeded().decoded([AuditLine].self)
     return lines.filter { transaction == nil || $0.transaction == transaction }
   }
 
@@ -272,7 +275,12 @@ package final class TestToken: Sendable {
 
   package func provesItsLog() async throws -> Bool {
     struct Verification: Decodable { let intact: Bool }
-    return try await command("log", "--verify", "--json").decoded(Verification.self).intact
+    return try await log("--verify").decoded(Verification.self).intact
+  }
+
+  /// The command `log`, by the program that `approval-token` would start in its place.
+  private func log(_ options: String...) async throws -> Outcome {
+    try await launch(["log", "--json"] + options, of: Program.service).outcome()
   }
 }
 

@@ -269,7 +269,8 @@ let package = Package(
     .systemLibrary(name: "CSpawn", path: path("CSpawn", .system)),
     systemLibrary("COpenSSL", pkgConfig: "libcrypto", debian: "libssl-dev"),
     systemLibrary("CRNP", pkgConfig: "librnp", debian: "librnp-dev"),
-    systemLibrary("CCurl", pkgConfig: "libcurl", debian: "libcurl4-openssl-dev"),
+    // Loads libcurl itself, when it is used first: see its header.
+    .target(name: "CCurl", path: path("CCurl", .system)),
     systemLibrary("CSQLite", pkgConfig: "sqlite3", debian: "libsqlite3-dev"),
     systemLibrary("CGPIOD", pkgConfig: "libgpiod", debian: "libgpiod-dev"),
     systemLibrary("CUSB", pkgConfig: "libusb-1.0", debian: "libusb-1.0-0-dev"),

@@ -61,7 +61,7 @@ extension EndToEnd {
         #expect(try await method(fixture) { try await token.present("index") } == "push_with_fingerprint")
         #expect(try await token.audit().contains { $0.kind == "decided" && $0.detail == "accept by finger" })
         let retried = try await method(fixture) {
-          for _ in 1...4 { try await token.present("retry") }
+          for _ in 1...4 { try await token.presentWhenAsked(.init(retry: "not centered")) }
           try await token.present("stranger")
           try await token.present("index")
         }

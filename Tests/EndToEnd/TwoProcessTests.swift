@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
 import Glibc
 import ProgramHarness
 import Testing
@@ -26,6 +27,18 @@ extension EndToEnd {
         #expect(try await fixture.portal.finalResult(of: login).isAuthenticated == false)
         let doctor = try await fixture.token.command("doctor", "--authorities", fixture.server.directory + "/ca.pem")
         #expect(doctor.output.contains("the network in a process of its own"), "\(doctor)")
+      }
+    }
+
+    @Test("The device process does not load libcurl, with which thirty other libraries come") func libraries()
+      async throws
+    {
+      try await withSplitScene { fixture in
+        try await fixture.approve()
+        let device = try wholeText(of: "/proc/\(try fixture.token.running.processID)/maps")
+        let network = try wholeText(of: "/proc/\(try fixture.token.network.processID)/maps")
+        #expect(device.contains("/librnp.so") && network.contains("/libcurl.so"))
+        #expect(!device.contains("/libcurl.so"))
       }
     }
 

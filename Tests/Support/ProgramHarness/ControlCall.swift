@@ -14,6 +14,7 @@ package final class ControlCall: Sendable {
     var badge: String?
     var touch: Bool?
     var data: String?
+    var retry: String?
   }
 
   /// The responses of the service, one JSON line each.

@@ -78,7 +78,11 @@ extension TestToken {
 package struct Presented: Sendable {
   fileprivate let request: ControlCall.Request
 
-  package init(finger: String? = nil, badge: String? = nil, touch: Bool? = nil, data: String? = nil) {
-    request = .init(request: "simulate-authenticator", finger: finger, badge: badge, touch: touch, data: data)
+  /// - Parameter retry: why a simulated reader could not read what was presented.
+  package init(
+    finger: String? = nil, badge: String? = nil, touch: Bool? = nil, data: String? = nil, retry: String? = nil
+  ) {
+    request = .init(
+      request: "simulate-authenticator", finger: finger, badge: badge, touch: touch, data: data, retry: retry)
   }
 }

@@ -269,7 +269,7 @@ let package = Package(
     .systemLibrary(name: "CSpawn", path: path("CSpawn", .system)),
     systemLibrary("COpenSSL", pkgConfig: "libcrypto", debian: "libssl-dev"),
     systemLibrary("CRNP", pkgConfig: "librnp", debian: "librnp-dev"),
-    // Loads libcurl itself, when it is used first: see its header.
+    // Opens libcurl with dlopen when it is used first, and so is not linked with it: see its header.
     .target(name: "CCurl", path: path("CCurl", .system)),
     systemLibrary("CSQLite", pkgConfig: "sqlite3", debian: "libsqlite3-dev"),
     systemLibrary("CGPIOD", pkgConfig: "libgpiod", debian: "libgpiod-dev"),

@@ -51,7 +51,7 @@ extension EndToEnd.ErrorNumbers {
       }
       try await fixture.server.start()
       try await token.perform(.hold)
-      try await token.present("red", to: "badge")
+      try await token.presentWhenAsked(.init(badge: "red"))
       expectRefusal(try await registration.outcome(), 10020)
       try await expect("registration-failed", 10020, at: token)
     }

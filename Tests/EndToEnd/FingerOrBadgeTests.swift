@@ -22,7 +22,7 @@ extension EndToEnd {
         let registration = try token.begin("authenticator", "register", "alice", "badge")
         try await token.asks("confirmation wanted")
         try await token.perform(.hold)
-        try await token.present("red", to: "badge")
+        try await token.presentWhenAsked(.init(badge: "red"))
         try await registration.outcome().succeeded()
 
         for (method, detail) in [
@@ -38,7 +38,7 @@ extension EndToEnd {
             #expect(
               try await token.command("simulate", "badge", "red").succeeded().output.contains("no authenticator"))
             try await token.perform(.hold)
-            try await token.present("red", to: "badge")
+            try await token.presentWhenAsked(.init(badge: "red"))
           }
           #expect(try await fixture.settled(transaction).hasPrefix("approved, receipt "))
           #expect(try await fixture.portal.finalResult(of: transaction).authenticationMethod == method)

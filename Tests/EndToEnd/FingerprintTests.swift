@@ -196,11 +196,8 @@ extension EndToEnd {
 }
 
 extension TestToken {
-  /// Puts a finger on its simulated reader, inserts a badge into its own, or touches the key, as soon as it is asked.
-  func present(_ name: String, to reader: String = "finger") async throws {
-    try await presentWhenAsked(
-      reader == "finger" ? .init(finger: name) : reader == "badge" ? .init(badge: name) : .init(touch: true))
-  }
+  /// Puts a finger on the simulated reader, as soon as it is asked.
+  func present(_ finger: String) async throws { try await presentWhenAsked(.init(finger: finger)) }
 
   /// Registers alice's finger with her PIN. Logs in with it on the way, if nobody is logged in.
   func registerFinger(_ present: (ChildProcess) async throws -> Void) async throws {

@@ -22,11 +22,11 @@ extension EndToEnd {
     }
 
     /// Registers an authenticator: a hold, its use, and the PIN.
-    private func register(_ reader: String, _ name: String, _ token: TestToken) async throws {
+    private func register(_ reader: String, _ presented: Presented, _ token: TestToken) async throws {
       let registration = try token.begin("authenticator", "register", "ann", reader)
       try await token.asks("confirmation wanted")
       try await token.perform(.hold)
-      try await token.present(name, to: reader)
+      try await token.presentWhenAsked(presented)
       try await token.type("13589")
       try await registration.outcome().succeeded()
     }
@@ -36,7 +36,7 @@ extension EndToEnd {
     {
       try await withReaders { fixture in
         let token = fixture.token
-        try await register("finger", "ann", token)
+        try await register("finger", .init(finger: "ann"), token)
         let first = try await fixture.login(.biometric)
         try await token.present("ann")
         #expect(try await fixture.ending(of: first).hasPrefix("approved"))
@@ -65,7 +65,7 @@ extension EndToEnd {
     func afterPINChange() async throws {
       try await withReaders("pin_for_biometric = false") { fixture in
         let token = fixture.token
-        try await register("finger", "ann", token)
+        try await register("finger", .init(finger: "ann"), token)
         try await token.kill9()
         try await token.start()
         let early = try await fixture.login(.biometric)
@@ -86,12 +86,12 @@ extension EndToEnd {
     @Test("A badge approves after a hold; another badge does not; it can be deregistered") func badge() async throws {
       try await withReaders { fixture in
         let token = fixture.token
-        try await register("badge", "red", token)
+        try await register("badge", .init(badge: "red"), token)
         let login = try await fixture.login(.biometric)
         for name in ["blue", "red"] {
           try await token.asks("confirmation wanted")
           try await token.perform(.hold)
-          try await token.present(name, to: "badge")
+          try await token.presentWhenAsked(.init(badge: name))
         }
         #expect(try await fixture.ending(of: login).hasPrefix("approved"))
         #expect(fixture.am.verify(login.push) == .isTrue)

@@ -35,11 +35,11 @@ extension EndToEnd {
       ) { fixture in
         let token = fixture.token
         try await token.registerFinger { _ in try await token.present("index") }
-        for (reader, name) in [("badge", "red"), ("key", "touch")] {
+        for (reader, presented) in [("badge", Presented(badge: "red")), ("key", Presented(touch: true))] {
           let registration = try token.begin("authenticator", "register", "alice", reader)
           try await token.asks("confirmation wanted")
           try await token.perform(.hold)
-          try await token.present(name, to: reader)
+          try await token.presentWhenAsked(presented)
           try await registration.outcome().succeeded()
         }
         for means in Means.allCases {

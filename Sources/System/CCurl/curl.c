@@ -11,7 +11,7 @@
 #undef curl_easy_getinfo
 #undef curl_multi_setopt
 
-// RESULT, name, parameters, arguments.
+// The functions without a variable number of arguments: result, name, parameters, arguments.
 #define FUNCTIONS(DO) \
   DO(CURL *, curl_easy_init, (void), ()) \
   DO(void, curl_easy_cleanup, (CURL *handle), (handle)) \

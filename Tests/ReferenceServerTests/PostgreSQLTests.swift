@@ -48,7 +48,8 @@ import Testing
 
   init() throws {
     first = try TemporaryStore(.postgreSQL)
-    second = try Store(PostgreSQLAddress(first.url ?? ""), connections: 2)
+    // The other tests keep the machine busy.
+    second = try Store(PostgreSQLAddress(first.url ?? ""), connections: 2, patience: .seconds(60))
   }
 
   private final class Count: Sendable {

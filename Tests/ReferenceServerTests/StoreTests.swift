@@ -42,7 +42,7 @@ final class TemporaryStore: Sendable {
       url = nil
     case .postgreSQL:
       let url = try TestPostgreSQL.newDatabase(copying: Self.originalDatabase.get())
-      store = try Store(PostgreSQLAddress(url), connections: 4)
+      store = try Store(PostgreSQLAddress(url), connections: 4, patience: .seconds(60))
       self.url = url
     }
   }

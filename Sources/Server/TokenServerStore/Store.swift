@@ -26,6 +26,7 @@ package struct Store: Sendable {
     let address: PostgreSQLAddress
     /// The id of this process.
     package let server: String
+    let patience: Duration
   }
 
   init(_ database: any SQLDatabase, sharedBy: Sharing? = nil) {
@@ -39,23 +40,25 @@ package struct Store: Sendable {
   /// Connects to a PostgreSQL database, and creates or updates its tables. Other servers may use it too.
   /// - Parameters:
   ///   - connections: the maximum number of concurrent transactions.
-  ///   - patience: how long a transaction waits for a connection, and is repeated after conflicts.
+  ///   - patience: how long a transaction waits for a connection, and is repeated after conflicts; how long
+  ///     `exclusively` waits for another server.
   package init(_ address: PostgreSQLAddress, connections: Int, patience: Duration = .seconds(10)) throws {
     self.init(
       try PostgreSQLDatabase(address, connections: connections, patience: patience),
-      sharedBy: Sharing(address: address, server: Random.bytes(8).lowercaseHex))
+      sharedBy: Sharing(address: address, server: Random.bytes(8).lowercaseHex, patience: patience))
   }
 
   /// Runs `body` while no other task, of this or another server on the database, does so with the same name. If this
   /// server loses the lease meanwhile, because the others take it for ended, no further change of `body` is committed.
-  /// - Throws: `StorageUnavailableError` if it takes more than ten seconds to begin, or the lease is lost; the error of
-  ///   `body`.
+  /// - Throws: `StorageUnavailableError` if another server runs its `body` for too long, or the lease is lost; the error
+  ///   of `body`.
   package func exclusively<Value: Sendable>(
     _ name: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
     try await keyedMutex.withLock(name) {
-      guard let server = sharedBy?.server else { return try await body() }
-      do { try await acquireLease(name, owner: server) } catch {
+      guard let sharedBy else { return try await body() }
+      let server = sharedBy.server
+      do { try await acquireLease(name, owner: server, within: sharedBy.patience) } catch {
         // It may have been taken.
         unreleased.withLock { _ = $0.insert(name) }
         throw error
@@ -84,8 +87,8 @@ package struct Store: Sendable {
     try await database.write(isUrgent: true) { try Database($0).releaseLease(name, owner: owner) }
   }
 
-  private func acquireLease(_ name: String, owner: String) async throws {
-    let deadline = ContinuousClock.now + .seconds(10)
+  private func acquireLease(_ name: String, owner: String, within patience: Duration) async throws {
+    let deadline = ContinuousClock.now + patience
     var pause = Duration.milliseconds(5)
     while try await !write({ try $0.acquireLease(name, owner: owner, now: ServerClock.system.now()) }) {
       guard ContinuousClock.now < deadline else { throw Self.busy }

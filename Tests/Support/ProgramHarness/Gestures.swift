@@ -46,8 +46,6 @@ extension TestToken {
     let ignored: String?
   }
 
-  /// Sends the request of a gesture, and returns at the end of the gesture.
-  /// - Throws: an error that says whether the service still runs, with the end of its log.
   /// Presents it to its simulated reader, without a process. Fails if the reader is not asked.
   package func present(_ presented: Presented) async throws { try await act(presented.request) }
 
@@ -58,6 +56,8 @@ extension TestToken {
     }
   }
 
+  /// Sends the request of a gesture, and returns at the end of the gesture.
+  /// - Throws: an error that says whether the service still runs, with the end of its log.
   func act(_ request: ControlCall.Request) async throws {
     do { _ = try await call(request).answer(Done.self) } catch {
       let service = try running

@@ -144,8 +144,7 @@ build_jobs() {
 }
 
 # Options of all debug builds, which then share one result. Others than these are in scripts/fuzz and scripts/package.
-# Optimized as what is shipped: the tests take two thirds of the processor time.
-read -ra debug_options <<<"${DEBUG_BUILD_OPTIONS:-} -Xswiftc -O"
+read -ra debug_options <<<"${DEBUG_BUILD_OPTIONS:-}"
 readonly debug_options
 
 # Options of the release builds that are installed or measured. LLD makes smaller programs: no symbols for libraries to

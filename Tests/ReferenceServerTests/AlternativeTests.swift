@@ -6,7 +6,7 @@ import ServerTestSupport
 import Testing
 
 /// Requests that several authenticators can approve.
-@Suite("Requests with alternatives", .timeLimit(.minutes(5))) struct AlternativeTests {
+@Suite("Requests with alternatives", .timeLimit(.minutes(5)), .mayBlock) struct AlternativeTests {
   private let fixture: AuthenticatorFixture
   private let device: DeviceClient
   private static let types = """

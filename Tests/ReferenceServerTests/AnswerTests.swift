@@ -7,7 +7,7 @@ import ServerTestSupport
 import Testing
 
 /// The pending list, fetches and answers, against the running server.
-@Suite(.timeLimit(.minutes(5))) struct AnswerTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct AnswerTests {
   let server: TokenServerProcess
   let device: DeviceClient
   let portal: (id: String, secret: String)

@@ -5,7 +5,7 @@ import ServerTestSupport
 import Testing
 
 /// Which authenticators a server offers to a device. Each test is a row of docs/seeds.md.
-@Suite(.timeLimit(.minutes(5))) struct AuthenticatorAvailabilityTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct AuthenticatorAvailabilityTests {
   let fixture: AuthenticatorFixture
   let device: DeviceClient
 

@@ -5,7 +5,7 @@ import Testing
 @testable import TokenServerCore
 
 /// The settings about authenticators.
-@Suite(.timeLimit(.minutes(5))) struct AuthenticatorConfigurationTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct AuthenticatorConfigurationTests {
   private static let switches = "[application]\npin = true\nbiometric = true\ncustom_authenticators = true\n"
   private static let finger = "[[authenticator]]\nid = \"finger\"\nname = \"F\"\nkind = \"biometric\"\n"
   private static let key = "[[authenticator]]\nid = \"key\"\nname = \"K\"\nkind = \"custom\"\n"

@@ -8,7 +8,7 @@ import ServerTestSupport
 import Testing
 
 /// A fingerprint: its registration, logins, answers, fallback and revocation.
-@Suite(.timeLimit(.minutes(5))) struct BiometricTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct BiometricTests {
   let fixture: AuthenticatorFixture
   let device: DeviceClient
 

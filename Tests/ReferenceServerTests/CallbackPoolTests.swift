@@ -9,7 +9,7 @@ import Testing
 @testable import TokenServerStore
 
 /// How callbacks share connections.
-@Suite(.timeLimit(.minutes(5))) struct CallbackReuseTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct CallbackReuseTests {
   private static let kept = "HTTP/1.1 204 No Content\r\n\r\n"
 
   /// Sends callbacks one after the other.
@@ -96,7 +96,7 @@ private struct PoolFixture {
   func isTaken(_ key: CallbackPool.Key) -> Bool { pool.take(key, at: loop.now) != nil }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct CallbackPoolTests {
+@Suite(.timeLimit(.minutes(1)), .mayBlock) struct CallbackPoolTests {
   /// Fails if a name whose address has changed keeps the old one, or if a plain connection is used for TLS.
   @Test("A connection is for one scheme, host, port and address") func keys() throws {
     let fixture = PoolFixture()

@@ -26,7 +26,7 @@ private struct CountingHandler: LogHandler {
   func log(event: LogEvent) { count() }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct CallbackStorageTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct CallbackStorageTests {
   /// As if the disk were full: neither the delivery nor the next attempt can be stored.
   @Test("A callback whose outcome cannot be stored is repeated after a pause", arguments: [true, false])
   func storageFailure(isAnswered: Bool) async throws {

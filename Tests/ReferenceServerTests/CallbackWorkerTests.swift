@@ -11,7 +11,7 @@ import Testing
 @testable import TokenServerCore
 @testable import TokenServerStore
 
-@Suite(.timeLimit(.minutes(5))) struct CallbackWorkerTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct CallbackWorkerTests {
   private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
   private func delivery(allowing ranges: [String]) -> CallbackDelivery { .init(allowing: ranges) }

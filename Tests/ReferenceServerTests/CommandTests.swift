@@ -5,7 +5,7 @@ import ServerTestSupport
 import Testing
 
 /// The administrators' commands, run as programs.
-@Suite(.timeLimit(.minutes(5))) struct CommandTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct CommandTests {
   private func serverProgram(_ arguments: String...) throws -> ProgramOutput {
     try run(BuiltProgram.path("token-server"), arguments)
   }

@@ -5,7 +5,7 @@ import Testing
 @testable import ReferenceServer
 @testable import TokenServerCore
 
-@Suite(.timeLimit(.minutes(5))) struct ConfigurationTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct ConfigurationTests {
   @Test("What init writes is the defaults", arguments: [false, true])
   func whatInitWritesIsTheDefaults(pin: Bool) throws {
     let configuration = try ConfigurationFile.parse(ConfigurationTemplate.text(pin: pin))

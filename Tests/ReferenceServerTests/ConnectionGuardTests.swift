@@ -35,7 +35,7 @@ private struct GuardedConnection {
 }
 
 /// The deadlines of one connection: 30 s for a request, 60 s between requests.
-@Suite(.timeLimit(.minutes(1))) struct ConnectionGuardTests {
+@Suite(.timeLimit(.minutes(1)), .mayBlock) struct ConnectionGuardTests {
   @Test("A connection without a request ends") func withoutRequest() throws {
     #expect(try GuardedConnection().ends(after: 30))
   }

@@ -6,7 +6,7 @@ import ServerTestSupport
 import Testing
 
 /// Many idle connections, against the running server.
-@Suite(.timeLimit(.minutes(5))) struct ConnectionTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct ConnectionTests {
   @Test("2,000 idle and 200 slow connections from one address do not delay a portal's request from another")
   func idleAndSlow() throws {
     try raiseDescriptorLimit(to: 4096)

@@ -8,7 +8,7 @@ import ServerTestSupport
 import Testing
 
 /// A custom authenticator and its scripts, which run as processes of the server.
-@Suite(.timeLimit(.minutes(5))) struct CustomAuthenticatorTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct CustomAuthenticatorTests {
   let fixture: AuthenticatorFixture
   let device: DeviceClient
   var scripts: TestScripts { fixture.scripts }

@@ -6,7 +6,7 @@ import ServerTestSupport
 import Testing
 
 /// Proofs, nonces, revoked devices, events and shutdown, against the running server.
-@Suite(.timeLimit(.minutes(5))) struct DeviceGateTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct DeviceGateTests {
   let server: TokenServerProcess
   let device: DeviceClient
   let portal: (id: String, secret: String)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import TokenServerCore
 
-@Suite(.timeLimit(.minutes(1))) struct DeviceLogTests {
+@Suite(.timeLimit(.minutes(1)), .mayBlock) struct DeviceLogTests {
   private final class Time: Sendable {
     private let now = Mutex(Duration.zero)
     var uptime: Duration { now.withLock { $0 } }

@@ -6,7 +6,7 @@ import ServerTestSupport
 import Testing
 
 /// The layers of enrollment: the profile with its PIN, the keys, push. Each is lost and regained alone.
-@Suite(.timeLimit(.minutes(5))) struct EnrollmentLayerTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct EnrollmentLayerTests {
   let fixture: PINFixture
   let device: DeviceClient
 

@@ -8,7 +8,7 @@ import ServerTestSupport
 import Testing
 
 /// Registration, activation, login, key exchange and push enrollment, against the running server.
-@Suite(.timeLimit(.minutes(5))) struct EnrollmentTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct EnrollmentTests {
   let server: TokenServerProcess
 
   init() throws { server = try TokenServerProcess() }

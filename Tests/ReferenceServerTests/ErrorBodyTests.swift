@@ -12,7 +12,7 @@ import Testing
 @testable import TokenServerStore
 
 /// The bodies of errors.
-@Suite(.timeLimit(.minutes(5))) struct ErrorBodyTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct ErrorBodyTests {
   private struct UnexpectedError: Error {}
 
   /// Returns the response to a request whose handler throws an error.

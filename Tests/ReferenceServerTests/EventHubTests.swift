@@ -7,7 +7,7 @@ import Testing
 @testable import TokenServerCore
 @testable import TokenServerHTTP
 
-@Suite(.timeLimit(.minutes(5))) struct EventHubTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct EventHubTests {
   private func request(_ id: String) -> DeviceEvent { DeviceEvent(.request, transactionID: id) }
 
   /// Fails if a device that registers and never connects costs memory until the server stops.

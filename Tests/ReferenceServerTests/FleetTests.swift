@@ -5,7 +5,7 @@ import ServerTestSupport
 import Testing
 
 /// `token-server fleet`, run as a program.
-@Suite(.timeLimit(.minutes(5))) struct FleetTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct FleetTests {
   private let folder = NSTemporaryDirectory() + "fleet-\(UUID().uuidString)"
   private let server: TokenServerProcess
 

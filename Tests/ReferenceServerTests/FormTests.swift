@@ -3,7 +3,7 @@ import Testing
 
 @testable import TokenServerHTTP
 
-@Suite(.timeLimit(.minutes(5))) struct FormTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct FormTests {
   @Test("Fields") func fields() throws {
     let form = try Form(parsing: Array("a=b+c&d=%C3%A9%26&empty=&flag".utf8))
     #expect(form["a"] == "b c")

@@ -7,7 +7,7 @@ import Testing
 @testable import TokenServerCore
 @testable import TokenServerStore
 
-@Suite(.timeLimit(.minutes(5))) struct KeyedHasherTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct KeyedHasherTests {
   @Test("Purposes and peppers differ") func purposesAndPeppersDiffer() {
     let one = KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32)))
     let other = KeyedHasher(SecretBytes(copying: [UInt8](repeating: 2, count: 32)))
@@ -36,7 +36,7 @@ import Testing
 
 /// What a rotation of the pepper changes in the database, in each engine. The first hash of a secret is the current
 /// one.
-@Suite(.timeLimit(.minutes(5))) struct FormerPepperTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct FormerPepperTests {
   private static let now = Timestamp(1000)
   private static let code: [[UInt8]] = [[1], [2]]
   private static let fleet: [[UInt8]] = [[3], [4]]

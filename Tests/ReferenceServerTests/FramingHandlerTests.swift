@@ -6,7 +6,7 @@ import Testing
 
 @testable import TokenServerHTTP
 
-@Suite(.timeLimit(.minutes(1))) struct FramingHandlerTests {
+@Suite(.timeLimit(.minutes(1)), .mayBlock) struct FramingHandlerTests {
   /// Answers each request as soon as its head is there.
   private final class EarlyServer: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart

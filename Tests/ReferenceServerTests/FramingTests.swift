@@ -7,7 +7,7 @@ import ServerTestSupport
 import Testing
 
 /// The framing of HTTP/1.1 (RFC 9112), and the end of connections, against the running server.
-@Suite(.timeLimit(.minutes(5))) struct FramingTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct FramingTests {
   private static let path = ServerMetadata.path
 
   /// Sends text over TLS and reads until the server closes its side, or for `seconds`.

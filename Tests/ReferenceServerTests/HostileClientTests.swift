@@ -12,7 +12,7 @@ import Testing
 @testable import TokenServerStore
 
 /// Malicious requests against the running server, which must survive them.
-@Suite(.timeLimit(.minutes(5))) struct HostileClientTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct HostileClientTests {
   let server: TokenServerProcess
 
   init() throws { server = try TokenServerProcess() }
@@ -176,7 +176,7 @@ import Testing
 }
 
 /// Concurrent guesses of activation codes.
-@Suite(.timeLimit(.minutes(5))) struct ActivationGuessTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct ActivationGuessTests {
   @Test("Of 300 concurrent guesses from one address, only the 10 allowed wrong ones are checked")
   func parallelGuesses() async throws {
     let temporary = try TemporaryStore()

@@ -4,7 +4,7 @@ import Testing
 @testable import ReferenceServer
 @testable import TokenServerCore
 
-@Suite(.timeLimit(.minutes(5))) struct IdentifierTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct IdentifierTests {
   private static let composed = "jos\u{E9}"
   private static let decomposed = "jose\u{301}"
 

@@ -4,7 +4,7 @@ import ServerTestSupport
 import Testing
 
 /// `PUT …/push {"transport":"mqtt"}`. There is no broker at the configured port: the server does not wait for one.
-@Suite(.timeLimit(.minutes(5))) struct MailboxTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct MailboxTests {
   private static let broker = """
     [mqtt]
     broker = "127.0.0.1:1"

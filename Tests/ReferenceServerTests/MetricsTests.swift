@@ -5,7 +5,7 @@ import Testing
 @testable import TokenServerMetrics
 
 /// The text format of Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats/
-@Suite("Metrics", .timeLimit(.minutes(1))) struct MetricsTests {
+@Suite("Metrics", .timeLimit(.minutes(1)), .mayBlock) struct MetricsTests {
   private let registry = PrometheusRegistry()
 
   @Test("Counters and gauges, sorted, with help texts") func counters() {

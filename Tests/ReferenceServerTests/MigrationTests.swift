@@ -9,7 +9,7 @@ import Testing
 @testable import TokenServerStore
 
 /// Databases of earlier versions.
-@Suite(.timeLimit(.minutes(5))) struct MigrationTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct MigrationTests {
   @Test("A database of the version before authenticators opens with its rows") func beforeAuthenticators() throws {
     let path = NSTemporaryDirectory() + "migration-\(UUID().uuidString).db"
     defer { for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) } }

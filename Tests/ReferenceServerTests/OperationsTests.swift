@@ -9,7 +9,7 @@ import Testing
 @testable import ReferenceServer
 
 /// Health checks, metrics, draining and the JSON log, against the running server.
-@Suite("Operations", .timeLimit(.minutes(5))) struct OperationsTests {
+@Suite("Operations", .timeLimit(.minutes(5)), .mayBlock) struct OperationsTests {
   private static func configuration(drainSeconds: Int = 0) -> String {
     PINFixture.configuration() + "\n[operations]\nport = 0\ndrain_seconds = \(drainSeconds)"
   }

@@ -9,7 +9,7 @@ import ServerTestSupport
 import Testing
 
 /// From an activation code to an active PIN, against the running server.
-@Suite(.timeLimit(.minutes(5))) struct PINActivationTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PINActivationTests {
   let fixture: PINFixture
   let device: DeviceClient
   let code: String

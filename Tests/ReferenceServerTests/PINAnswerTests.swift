@@ -7,7 +7,7 @@ import ServerTestSupport
 import Testing
 
 /// Answers that need the PIN, against the running server.
-@Suite(.timeLimit(.minutes(5))) struct PINAnswerTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PINAnswerTests {
   let fixture: PINFixture
   let device: DeviceClient
 

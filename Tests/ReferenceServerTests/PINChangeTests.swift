@@ -8,7 +8,7 @@ import ServerTestSupport
 import Testing
 
 /// PIN changes in two phases, against the running server.
-@Suite(.timeLimit(.minutes(5))) struct PINChangeTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PINChangeTests {
   let fixture: PINFixture
   let device: DeviceClient
 

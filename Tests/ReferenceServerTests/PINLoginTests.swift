@@ -8,7 +8,7 @@ import ServerTestSupport
 import Testing
 
 /// The `jwt-bearer` grant, against the running server.
-@Suite(.timeLimit(.minutes(5))) struct PINLoginTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PINLoginTests {
   let fixture: PINFixture
   let device: DeviceClient
 

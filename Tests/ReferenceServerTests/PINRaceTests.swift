@@ -8,7 +8,7 @@ import ServerTestSupport
 import Testing
 
 /// Races, kill -9 and repeated messages: the count stays correct.
-@Suite(.timeLimit(.minutes(5))) struct PINRaceTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PINRaceTests {
   private static func command(
     _ device: DeviceClient, _ answer: SealedAnswer, to transaction: String, key: String = Random.uuid()
   ) throws -> Curl.Command {

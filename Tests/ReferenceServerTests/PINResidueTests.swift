@@ -7,7 +7,7 @@ import ServerTestSupport
 import Testing
 
 /// After the lifetime of a PIN, no trace of it is in the server's files, as text or bytes.
-@Suite(.timeLimit(.minutes(5))) struct PINResidueTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PINResidueTests {
   /// All encodings in which a secret could have been written.
   private func dresses(_ secret: [UInt8]) -> [[UInt8]] {
     [secret]

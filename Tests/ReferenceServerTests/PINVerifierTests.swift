@@ -98,7 +98,7 @@ private struct PINVerifierFixture {
 }
 
 /// The order of steps within one attempt.
-@Suite(.timeLimit(.minutes(5))) struct PINVerifierTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PINVerifierTests {
   @Test("Counted on disk before it is looked at", arguments: Engine.allCases) func countedOnDiskBeforeItIsLookedAt(
     in engine: Engine
   ) async throws {
@@ -223,7 +223,7 @@ private struct PINVerifierFixture {
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct KeyedMutexTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct KeyedMutexTests {
   /// A log of the steps, in order.
   private final class CallLog: Sendable {
     let lines = Mutex<[String]>([])
@@ -257,7 +257,7 @@ private struct PINVerifierFixture {
 }
 
 /// A request that needs a PIN, in several versions.
-@Suite(.timeLimit(.minutes(5))) struct RequestVersionTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct RequestVersionTests {
   private func transaction() -> Transaction {
     let request = ApprovalRequest(
       iss: "https://a", clientID: "C1", profileID: "PROF01", transactionID: "t1", type: "payment",

@@ -5,7 +5,7 @@ import Testing
 @testable import TokenServerCore
 @testable import TokenServerHTTP
 
-@Suite(.timeLimit(.minutes(5))) struct PendingListTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PendingListTests {
   @Test("The list holds the newest requests, up to the size that a token accepts")
   func bounded() throws {
     let entries = (0..<200).map { number in

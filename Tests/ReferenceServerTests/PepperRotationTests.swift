@@ -7,7 +7,7 @@ import ServerTestSupport
 import Testing
 
 /// `token-server pepper`, run as a program.
-@Suite(.timeLimit(.minutes(5))) struct PepperRotationTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PepperRotationTests {
   @Test("A rotation keeps the former pepper until all portals have used the new one", arguments: Engine.allCases)
   func rotation(engine: Engine) throws {
     let fixture = try RotationFixture(engine)

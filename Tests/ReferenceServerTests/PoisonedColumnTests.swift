@@ -11,7 +11,7 @@ import Testing
 
 /// Tests with one row in which one column has a wrong type or is out of range. The tables have no column types, as in
 /// an edited database file.
-@Suite(.timeLimit(.minutes(5))) struct PoisonedColumnTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PoisonedColumnTests {
   static let tables = [
     "access_token", "activation_code", "api_client", "authenticator", "authenticator_attempt", "callback", "device",
     "fleet_token", "hold", "knowledge",

@@ -29,7 +29,7 @@ extension TemporaryStore {
 }
 
 /// Invalid rows in every table that the server reads.
-@Suite(.timeLimit(.minutes(5))) struct PoisonedRowTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PoisonedRowTests {
   /// A statement that corrupts a row, or all rows, of its table.
   static let poisons = [
     "UPDATE mobile_auth_transaction SET method = 'telepathy'",

@@ -15,7 +15,7 @@ import Testing
 
 /// The OpenAPI description of the portal API against its routes and parsers. The responses of all tests in
 /// PortalConformance are compared with it, too.
-@Suite(.timeLimit(.minutes(5))) struct PortalDescriptionTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PortalDescriptionTests {
   private struct NoExpiry: ExpirySchedule {
     func expect(at time: Timestamp) {}
   }

@@ -6,7 +6,7 @@ import ServerTestSupport
 import Testing
 
 /// `token-server init --database` and `token-server migrate`.
-@Suite(.timeLimit(.minutes(5))) struct PostgreSQLCommandTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PostgreSQLCommandTests {
   private func serverProgram(_ arguments: String...) throws -> ProgramOutput {
     try run(BuiltProgram.path("token-server"), arguments)
   }

@@ -8,7 +8,7 @@ import Testing
 @testable import TokenServerCore
 @testable import TokenServerStore
 
-@Suite(.timeLimit(.minutes(5))) struct PostgreSQLAddressTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PostgreSQLAddressTests {
   @Test(
     "Accepted",
     arguments: [
@@ -42,7 +42,7 @@ import Testing
 }
 
 /// What several servers on one database need from it.
-@Suite(.timeLimit(.minutes(5))) struct SharedStoreTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct SharedStoreTests {
   private let first: TemporaryStore
   private let second: Store
 

@@ -6,7 +6,7 @@ import Testing
 @testable import TokenServerCore
 @testable import TokenServerHTTP
 
-@Suite(.timeLimit(.minutes(1))) struct ProxyProtocolTests {
+@Suite(.timeLimit(.minutes(1)), .mayBlock) struct ProxyProtocolTests {
   private static let signature: [UInt8] = [13, 10, 13, 10, 0, 13, 10, 81, 85, 73, 84, 10]
 
   private static func header(_ command: UInt8, _ family: UInt8, _ addresses: [UInt8], length: Int? = nil) -> [UInt8] {

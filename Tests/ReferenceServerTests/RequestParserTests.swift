@@ -7,7 +7,7 @@ import Testing
 @testable import TokenServerHTTP
 
 /// Tests of the parsers of requests, which need no database.
-@Suite(.timeLimit(.minutes(5))) struct RequestParserTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct RequestParserTests {
   @Test(
     "An Authorization header has a case-insensitive scheme and credentials without spaces",
     arguments: [

@@ -9,7 +9,7 @@ import Testing
 import TokenServerCore
 
 /// Scripts of a custom authenticator that fail, and what an attacker could gain by that.
-@Suite(.timeLimit(.minutes(5))) struct ScriptFaultTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct ScriptFaultTests {
   let fixture: AuthenticatorFixture
   let device: DeviceClient
   var scripts: TestScripts { fixture.scripts }

@@ -9,7 +9,7 @@ import Testing
 @testable import TokenServerCore
 
 /// Scripts as processes: limits, descriptors, folder and environment.
-@Suite(.timeLimit(.minutes(2))) struct ScriptProcessTests {
+@Suite(.timeLimit(.minutes(2)), .mayBlock) struct ScriptProcessTests {
   private func run(_ script: String, input: String = "", timeLimit: Duration = .seconds(10)) -> ScriptProcess.Ending {
     ScriptProcess(
       command: ["/bin/sh", "-c", script], folder: "/tmp", timeLimit: timeLimit, outputLimit: 1000
@@ -121,7 +121,7 @@ import Testing
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct ScriptResultTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct ScriptResultTests {
   private func parsed(_ text: String) -> ScriptResult { ScriptResult(parsing: Array(text.utf8)) }
 
   @Test("A result") func result() {

@@ -16,7 +16,7 @@ final class ManualUptime: Sendable {
   func advance(by duration: Duration) { value.withLock { $0 += duration } }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct DPoPNonceTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct DPoPNonceTests {
   @Test("Fresh for at least one and at most five minutes") func freshForAtLeastOneAndAtMostFiveMinutes() {
     let uptime = ManualUptime()
     let nonces = DPoPNonces { uptime.now }
@@ -78,7 +78,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct ReplayCacheTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct ReplayCacheTests {
   @Test("Seen for its lifetime and by its owner") func seenForItsLifetimeAndByItsOwner() {
     let uptime = ManualUptime()
     let cache = ReplayCache(lifetime: .seconds(1), capacity: 10, share: 10) { uptime.now }
@@ -103,7 +103,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct ReplayShareTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct ReplayShareTests {
   @Test("One client cannot use up the capacity of others")
   func share() {
     let uptime = ManualUptime()
@@ -117,7 +117,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct ReplayReserveTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct ReplayReserveTests {
   @Test("Clients that use up the capacity leave the reserve to others") func reserve() {
     let cache = ReplayCache(lifetime: .seconds(1), capacity: 6, share: 3, reserve: 2, reservedShare: 1) { .zero }
     for client in ["busy", "busier"] { for proof in 1...3 { #expect(cache.remember("\(proof)", of: client) == .new) } }
@@ -128,7 +128,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct RateLimiterTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct RateLimiterTests {
   @Test("Burst then rate") func burstThenRate() {
     let uptime = ManualUptime()
     let limiter = RateLimiter(perSecond: 2, burst: 3) { uptime.now }
@@ -161,7 +161,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct CallbackScheduleTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct CallbackScheduleTests {
   @Test(
     "Delays",
     arguments: [(1, 1_000), (2, 5_000), (3, 30_000), (4, 120_000), (5, 600_000), (6, 1_800_000), (60, 1_800_000)])
@@ -193,7 +193,7 @@ final class ManualUptime: Sendable {
   func urls(text: String, isAcceptable: Bool) { #expect(CallbackURL.isAcceptable(text) == isAcceptable) }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct CallbackAddressTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct CallbackAddressTests {
   @Test(
     "A private address is called only if the configuration allows it",
     arguments: [
@@ -225,7 +225,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct SourceTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct SourceTests {
   @Test("An IPv6 address counts as its /64, an embedded IPv4 address as itself")
   func names() {
     #expect(ConnectionSource.name(of: "2001:db8:1:2:3::4") == ConnectionSource.name(of: "2001:db8:1:2:ffff::9"))
@@ -235,7 +235,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct ConnectionTableTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct ConnectionTableTests {
   @Test("Limits") func limits() {
     let table = ConnectionTable(limit: 5, limitPerSource: 2)
     #expect(table.enter(from: "a") && table.enter(from: "a") && !table.enter(from: "a"))
@@ -251,7 +251,7 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct SanitizedLogTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct SanitizedLogTests {
   @Test("Every log line is sanitized, including its metadata")
   func log() {
     let lines = Lines()

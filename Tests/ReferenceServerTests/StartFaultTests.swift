@@ -6,7 +6,7 @@ import ServerTestSupport
 import Testing
 
 /// Files and settings with which the server must not start, or must warn.
-@Suite(.timeLimit(.minutes(5))) struct StartFaultTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct StartFaultTests {
   private func program(_ arguments: String...) throws -> ProgramOutput {
     try run(BuiltProgram.path("token-server"), arguments)
   }

@@ -8,7 +8,7 @@ import ServerTestSupport
 import Testing
 
 /// Signed receipts and revocations of the server, against the running server.
-@Suite(.timeLimit(.minutes(5))) struct StatementTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct StatementTests {
   let server: TokenServerProcess
   let device: DeviceClient
   let portal: (id: String, secret: String)

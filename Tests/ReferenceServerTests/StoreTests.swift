@@ -62,7 +62,7 @@ extension TokenServerStore.Database {
   init(_ database: GRDB.Database) { self.init(SQLiteTransaction(database)) }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct TransactionStoreTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct TransactionStoreTests {
   @Test("The first ending wins", arguments: Engine.allCases) func theFirstEndingWins(in engine: Engine) async throws {
     let temporary = try TemporaryStore(engine)
     let store = temporary.store

@@ -6,7 +6,7 @@ import Testing
 @testable import TokenServerCore
 
 /// The result table: state, reason and callback of each ending.
-@Suite(.timeLimit(.minutes(5))) struct EndingTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct EndingTests {
   @Test(
     "Table",
     arguments: [
@@ -45,7 +45,7 @@ import Testing
 }
 
 /// An answer must match its request exactly.
-@Suite(.timeLimit(.minutes(5))) struct AnswerVerifierTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct AnswerVerifierTests {
   private static func answer(
     to transaction: Transaction, _ decision: ApprovalAnswer.Decision, _ reason: DenialReason? = nil
   ) -> ApprovalAnswer {

@@ -11,7 +11,7 @@ import Testing
 
 /// What a used activation code still opens for its device: an old copy of an SD card may have it. It is a code of a
 /// fleet, which is valid for days.
-@Suite(.timeLimit(.minutes(5))) struct UsedActivationCodeTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct UsedActivationCodeTests {
   let fixture: PINFixture
   let device: DeviceClient
   let code: String

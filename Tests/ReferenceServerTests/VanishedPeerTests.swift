@@ -9,7 +9,7 @@ import Testing
 @testable import TokenServerHTTP
 
 /// Tests with a peer that disappears without FIN or RST, like a board after a power loss.
-@Suite(.timeLimit(.minutes(5))) struct VanishedPeerTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct VanishedPeerTests {
   private static let userTimeout = ChannelOptions.tcpOption(.init(rawValue: TCP_USER_TIMEOUT))
 
   /// Returns a listening channel with a `ConnectionGuard` for each connection, and the accepted connections.

@@ -17,7 +17,7 @@ private final class CommitCounter: TransactionObserver, Sendable {
   func databaseDidRollback(_ database: GRDB.Database) {}
 }
 
-@Suite(.timeLimit(.minutes(5))) struct WriteQueueTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct WriteQueueTests {
   private struct TestError: Error, Equatable {}
 
   @Test("Durable mode") func durableMode() async throws {

@@ -9,6 +9,15 @@ package final class TestPostgreSQL: Sendable {
     package let description: String
   }
 
+  /// The directory of the newest version's programs. Those in PATH are scripts that look for it each time.
+  private static let programs = Result {
+    let versions = try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql")
+    guard let newest = versions?.max(by: { $0.compare($1, options: .numeric) == .orderedAscending }) else {
+      throw PostgreSQLError(description: "there is no PostgreSQL: install Debian's package of that name")
+    }
+    return "/usr/lib/postgresql/\(newest)/bin"
+  }
+
   /// Started at the first use.
   private static let shared = Result { try TestPostgreSQL() }
 
@@ -42,6 +51,19 @@ package final class TestPostgreSQL: Sendable {
     try? cluster.query("DROP DATABASE IF EXISTS \(name) WITH (FORCE)")
   }
 
+  /// Deletes the directories of databases whose tests were killed, and that have ended.
+  private static func removeLeftovers(in folder: String) {
+    let files = FileManager.default
+    for name in (try? files.contentsOfDirectory(atPath: folder)) ?? [] where name.hasPrefix(directoryPrefix) {
+      let lock = try? String(contentsOfFile: "\(folder)/\(name)/data/postmaster.pid", encoding: .utf8)
+      // Without this file, or with a negative number in it, the database is being made.
+      guard let process = lock?.split(separator: "\n").first.flatMap({ Int32($0) }), process > 0 else { continue }
+      if kill(process, 0) != 0, errno == ESRCH { try? files.removeItem(atPath: "\(folder)/\(name)") }
+    }
+  }
+
+  private static let directoryPrefix = "test-postgresql-"
+
   /// Each new database is some hundred files. To create and delete them costs little in memory.
   private static var folderInMemory: String {
     var space = statvfs()
@@ -57,19 +79,16 @@ package final class TestPostgreSQL: Sendable {
   /// - Returns: the rows, one a line, with columns separated by `|`.
   @discardableResult
   package static func query(_ statement: String, in url: String) throws -> String {
-    let output = try run("/usr/bin/psql", [url, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", statement])
+    let output = try run(programs.get() + "/psql", [url, "-qAt", "-v", "ON_ERROR_STOP=1", "-c", statement])
     guard output.status == 0 else { throw PostgreSQLError(description: "\(statement): \(output.errors)") }
     return output.text
   }
 
   private init() throws {
-    guard
-      let programs = try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql")
-        .sorted(by: { $0.compare($1, options: .numeric) == .orderedAscending }).last.map({
-          "/usr/lib/postgresql/\($0)/bin"
-        })
-    else { throw PostgreSQLError(description: "there is no PostgreSQL: install Debian's package of that name") }
-    directory = Self.folderInMemory + "/test-postgresql-\(UUID().uuidString.prefix(8))"
+    let programs = try Self.programs.get()
+    let folder = Self.folderInMemory
+    Self.removeLeftovers(in: folder)
+    directory = "\(folder)/\(Self.directoryPrefix)\(UUID().uuidString.prefix(8))"
     try FileManager.default.createDirectory(
       atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
     let isRoot = geteuid() == 0
@@ -96,7 +115,7 @@ package final class TestPostgreSQL: Sendable {
       "postgres",
       [
         "-D", "\(directory)/data", "-k", directory, "-h", "", "-c", "fsync=off", "-c", "max_connections=400",
-        "-c", "max_wal_size=128MB",
+        "-c", "max_wal_size=128MB", "-c", "autovacuum=off",
       ])
     start = { [directory] in
       let server = try RunningProgram(program, arguments, errors: "\(directory)/log")

@@ -68,7 +68,9 @@ final class AnsweringDevice {
   }
 
   private func answer(_ transaction: String, to message: String) {
-    guard let answer = try? enrolled.approval(of: message) else { return site.fail("a message could not be opened") }
+    guard let answer = try? enrolled.approval(of: enrolled.open(message)) else {
+      return site.fail("a message could not be opened")
+    }
     let path = "/device/v1/requests/\(transaction)/answers"
     requests.send(device.call("POST", path, answer, [("Idempotency-Key", Random.uuid())])) { [unowned self] response in
       guard site.decode(RequestStatus.self, response, "answer")?.receipt != nil else { return }

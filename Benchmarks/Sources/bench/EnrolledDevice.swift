@@ -46,15 +46,32 @@ final class EnrolledDevice {
     device.takeToken(connection.exchange(device.tokenRequest()))
   }
 
-  /// The body of an approval of a request, which is a Base64 OpenPGP message.
-  func approval(of message: String) throws -> [UInt8] {
+  struct Opened {
+    fileprivate let plaintext: [UInt8]
+    fileprivate let request: ApprovalRequest
+  }
+
+  /// Decrypts and verifies a request, which is a Base64 OpenPGP message.
+  func open(_ message: String) throws -> Opened {
     let plaintext = try key.open(bytes(base64: message) ?? [], from: serverCertificate)
-    let request = try JSON.decode(ApprovalRequest.self, from: plaintext)
+    return Opened(plaintext: plaintext, request: try JSON.decode(ApprovalRequest.self, from: plaintext))
+  }
+
+  /// The signed and encrypted body of an approval.
+  func approval(of opened: Opened) throws -> [UInt8] {
+    let request = opened.request
     let answer = ApprovalAnswer(
       aud: request.iss, clientID: request.clientID, profileID: request.profileID,
-      transactionID: request.transactionID, requestSHA256: SHA256.hash(plaintext).base64URL, nonce: request.nonce,
-      attempt: 1, decision: .accept, reason: nil, methodUsed: request.method,
+      transactionID: request.transactionID, requestSHA256: SHA256.hash(opened.plaintext).base64URL,
+      nonce: request.nonce, attempt: 1, decision: .accept, reason: nil, methodUsed: request.method,
       gesture: .init(kind: .hold, heldMs: 1000), answeredAfterMs: 2000)
     return JSON.encode(SealedAnswer(answer: try key.seal(JSON.encode(answer), to: serverCertificate).base64))
+  }
+
+  /// Decrypts and verifies the receipt in the response to an answer.
+  func openReceipt(in response: [UInt8]) throws -> ApprovalReceipt {
+    let status = try JSON.decode(RequestStatus.self, from: response)
+    return try JSON.decode(
+      ApprovalReceipt.self, from: key.open(bytes(base64: status.sealedReceipt ?? "") ?? [], from: serverCertificate))
   }
 }

@@ -7,7 +7,8 @@ import ReferenceProtocol
 /// message before the LED is blue, the answer before it is green.
 ///
 /// The comparison uses curl's open connections, because the token's are open too. The time on a new connection is
-/// listed separately.
+/// listed separately. So is what the token must do and curl does not: the bench does it once in each round, with the
+/// same code.
 final class LatencyRows {
   private static let rounds = 15
 
@@ -18,6 +19,7 @@ final class LatencyRows {
   private let events: Connection
   private let callbacks: CallbackReceiver
   private let curl: Curl
+  private let storage: DurableFile
   /// When the second device last received a hint.
   private var hinted = Instant.now
 
@@ -26,6 +28,16 @@ final class LatencyRows {
   private var leads: [Double] = []
   private var (fetches, newFetches): ([Double], [Double]) = ([], [])
   private var (answers, newAnswers): ([Double], [Double]) = ([], [])
+  private var parts: [Parts] = []
+
+  /// What one approval needs besides the two exchanges, in seconds.
+  private struct Parts {
+    var proof = 0.0
+    var opening = 0.0
+    var sealing = 0.0
+    var commit = 0.0
+    var receipt = 0.0
+  }
 
   /// - Parameter isSplit: whether the token is two processes.
   static func measure(on stage: Stage, isSplit: Bool = false) throws -> [Row] {
@@ -63,6 +75,7 @@ final class LatencyRows {
     callbacks = CallbackReceiver(on: site.loop)
     login = try ApprovalRound(token, at: server, site, callback: callbacks.url)
     curl = Curl(stage: stage, authority: server.authority, origin: server.issuer)
+    storage = try DurableFile(on: stage)
     events.stream(device.device.eventStream) { [unowned self] bytes in
       if String(decoding: bytes, as: UTF8.self).contains("event: request\n") { hinted = .now }
     }
@@ -71,8 +84,8 @@ final class LatencyRows {
 
   private func round(counts: Bool) throws {
     let times = try login.run()
-    let (fetch, answer) = try approveWithCurl(isNewConnection: false)
-    let (newFetch, newAnswer) = try approveWithCurl(isNewConnection: true)
+    let (fetch, answer, parts) = try approveWithCurl(isNewConnection: false)
+    let (newFetch, newAnswer, _) = try approveWithCurl(isNewConnection: true)
     guard counts else { return }
     toLED.append(times.toLED)
     toReceipt.append(times.toGreen)
@@ -80,6 +93,7 @@ final class LatencyRows {
     answers.append(answer)
     newFetches.append(newFetch)
     newAnswers.append(newAnswer)
+    self.parts.append(parts)
   }
 
   private func ask(_ user: String, on clientID: String) throws -> String {
@@ -88,8 +102,15 @@ final class LatencyRows {
     return transaction
   }
 
+  /// - Returns: the result, and the seconds.
+  private func timed<Value>(_ body: () throws -> Value) rethrows -> (Value, Double) {
+    let began = Instant.now
+    let value = try body()
+    return (value, .now - began)
+  }
+
   /// Seconds curl takes for the list with the message, and for the answer.
-  private func approveWithCurl(isNewConnection: Bool) throws -> (fetch: Double, answer: Double) {
+  private func approveWithCurl(isNewConnection: Bool) throws -> (fetch: Double, answer: Double, Parts) {
     let formerHint = hinted
     let transaction = try ask(device.user, on: device.device.clientID)
     let asked = Instant.now
@@ -116,21 +137,33 @@ final class LatencyRows {
     guard let message = list.requests.first(where: { $0.transactionID == transaction })?.sealedMessage else {
       throw BenchError("the list has no message")
     }
-    let key = [("Idempotency-Key", Random.uuid())]
-    let answered = try run(transfer("POST", path, key, device.approval(of: message)))
-    return (listed.seconds, answered.seconds)
+    var parts = Parts()
+    let (request, body, proof): (EnrolledDevice.Opened, [UInt8], [(String, String)])
+    (request, parts.opening) = try timed { try device.open(message) }
+    (body, parts.sealing) = try timed { try device.approval(of: request) }
+    (proof, parts.proof) = timed { device.device.proof("POST", path) }
+    let answered = try run(Curl.Transfer(path, proof + [("Idempotency-Key", Random.uuid())], body: body))
+    (_, parts.receipt) = try timed { try device.openReceipt(in: answered.body) }
+    (_, parts.commit) = try timed { try storage.write() }
+    return (listed.seconds, answered.seconds, parts)
   }
 
   /// - Parameter goal: the time as a multiple of curl's.
   private func rows(of token: String, goal: Double) -> [Row] {
     let lead = Sample(leads).median
     let led = Sample(toLED.map { $0 + lead })
+    func part(_ time: KeyPath<Parts, Double>) -> Sample { Sample(parts.map { $0[keyPath: time] }) }
+    let (proof, opening) = (part(\.proof), part(\.opening))
     return [
       row("\(token): hint to LED", led, to: Sample(fetches), goal),
       Row("  the same exchange by curl", Sample(fetches).inMilliseconds),
+      Row("  a signature, to open the message", with: [proof, opening], Sample(fetches), led),
       Row("  on a new connection", Sample(newFetches).inMilliseconds),
       row("\(token): hold to receipt", Sample(toReceipt), to: Sample(answers), goal),
       Row("  the same exchange by curl", Sample(answers).inMilliseconds),
+      Row(
+        "  a signature, a commit, to seal the answer, to open the receipt",
+        with: [proof, part(\.commit), part(\.sealing), part(\.receipt)], Sample(answers), Sample(toReceipt)),
       Row("  on a new connection", Sample(newAnswers).inMilliseconds),
     ]
   }

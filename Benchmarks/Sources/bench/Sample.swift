@@ -45,6 +45,18 @@ extension Row {
       what, "\(ratio.text(2)) × \(programs): \(sample.inMilliseconds)", goal: "≤ 1.5 × \(goal)", met: ratio <= 1.5)
   }
 
+  /// What the token must do besides curl's exchange, and the ratio of the token's time to both.
+  init(_ what: String, with parts: [Sample], _ exchange: Sample, _ token: Sample) {
+    let each = parts.map { "\(($0.median * 1e3).text(2))" }.joined(separator: " + ")
+    let sum = (parts + [exchange]).map(\.median).reduce(0, +)
+    self.init(
+      what,
+      """
+      \(each) ms: with them \((sum / exchange.median).text(2)) × curl; the token takes \((token.median / sum).text(2)) × \
+      as long as all of it
+      """)
+  }
+
   /// The last of the unavoidable parts, and the ratio of the token's time to all of them.
   init(_ what: String, _ values: [Double], besidesParts parts: [Sample], _ last: Sample) {
     let ratio = Sample(values).median / (parts + [last]).map(\.median).reduce(0, +)

@@ -50,8 +50,8 @@ package struct Store: Sendable {
 
   /// Runs `body` while no other task, of this or another server on the database, does so with the same name. If this
   /// server loses the lease meanwhile, because the others take it for ended, no further change of `body` is committed.
-  /// - Throws: `StorageUnavailableError` if another server runs its `body` for too long, or the lease is lost; the error
-  ///   of `body`.
+  /// - Throws: `StorageUnavailableError` if another server runs its `body` for too long, or the lease is lost; the
+  ///   error of `body`.
   package func exclusively<Value: Sendable>(
     _ name: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {

@@ -43,7 +43,7 @@ final class LatencyRows {
   static func measure(on stage: Stage, isSplit: Bool = false) throws -> [Row] {
     let server = try TokenServer(on: stage, named: isSplit ? "split-latency-server" : "latency-server")
     defer { server.end() }
-    let token = try Token(on: stage, user: "person", at: server, isSplit: isSplit)
+    let token = try Token(on: stage, user: isSplit ? "pair" : "person", at: server, isSplit: isSplit)
     defer { token.end() }
     let measurement = try LatencyRows(stage, server, token)
     try measurement.site.requireNoFailures()

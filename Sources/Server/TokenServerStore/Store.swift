@@ -26,6 +26,7 @@ package struct Store: Sendable {
     let address: PostgreSQLAddress
     /// The id of this process.
     package let server: String
+    /// How long to wait for another server.
     let patience: Duration
   }
 

@@ -38,6 +38,12 @@ func systemLibrary(_ name: String, pkgConfig: String, debian: String) -> Target 
   .systemLibrary(name: name, path: path(name, .system), pkgConfig: pkgConfig, providers: [.apt([debian])])
 }
 
+/// A library of the system that is loaded when it is first used, and so is not linked. `functions.S` has the names of
+/// its functions, packaging/debian/control that of its package.
+func delayLoadedLibrary(_ name: String) -> Target {
+  .target(name: name, dependencies: ["CDelayLoad"], path: path(name, .system))
+}
+
 func module(
   _ name: String, in layer: Layer, over dependencies: [Target.Dependency] = [], resources: [Resource] = []
 ) -> Target {
@@ -103,7 +109,7 @@ let tokenServerTargets: [Target] = [
     "TokenServerCore", in: .server,
     over: ["ReferenceProtocol", "Cryptography", "DisplayText", "OpenPGP", "Secrets", logging, coreMetrics]),
   // GRDB, libpq, and all SQL.
-  systemLibrary("CPostgreSQL", pkgConfig: "libpq", debian: "libpq-dev"),
+  delayLoadedLibrary("CPostgreSQL"),
   module(
     "TokenServerStore", in: .server,
     over: [
@@ -272,16 +278,16 @@ let package = Package(
   ] + (hasTokenServer ? tokenServerPackages : []),
   targets: [
     // System: one library each.
+    .target(name: "CDelayLoad", path: path("CDelayLoad", .system)),
     .systemLibrary(name: "CLinux", path: path("CLinux", .system)),
     .systemLibrary(name: "CSpawn", path: path("CSpawn", .system)),
     systemLibrary("COpenSSL", pkgConfig: "libcrypto", debian: "libssl-dev"),
-    systemLibrary("CRNP", pkgConfig: "librnp", debian: "librnp-dev"),
-    // Opens libcurl with dlopen when it is used first, and so is not linked with it: see its header.
-    .target(name: "CCurl", path: path("CCurl", .system)),
+    delayLoadedLibrary("CRNP"),
+    delayLoadedLibrary("CCurl"),
     systemLibrary("CSQLite", pkgConfig: "sqlite3", debian: "libsqlite3-dev"),
     systemLibrary("CGPIOD", pkgConfig: "libgpiod", debian: "libgpiod-dev"),
-    systemLibrary("CUSB", pkgConfig: "libusb-1.0", debian: "libusb-1.0-0-dev"),
-    systemLibrary("CMosquitto", pkgConfig: "libmosquitto", debian: "libmosquitto-dev"),
+    delayLoadedLibrary("CUSB"),
+    delayLoadedLibrary("CMosquitto"),
     systemLibrary("CFIDO2", pkgConfig: "libfido2", debian: "libfido2-dev"),
     // In C: small programs that run for a second, with a user of their own.
     .target(name: "CPlugIn", path: path("CPlugIn", .system), cSettings: fuzzedC),
@@ -524,6 +530,8 @@ let package = Package(
     tests("SecretsTests", of: ["Secrets"]),
     tests("CryptographyTests", of: ["Cryptography", "OpenSSLProgram", "Secrets"]),
     tests("SQLiteTests", of: ["SQLite", "CSQLite"]),
+    tests("DelayLoadTests", of: ["CDelayLoadProbe"]),
+    .target(name: "CDelayLoadProbe", dependencies: ["CDelayLoad"], path: "Tests/Support/CDelayLoadProbe"),
     // Of Readers/finger, which scripts/readers builds.
     tests("ReaderFingerTests", of: ["BuiltPrograms"], resources: [.copy("Fixtures")]),
     tests(

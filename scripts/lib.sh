@@ -176,6 +176,19 @@ forget_other_clones() {
   printf '%s' "$repository" >"$directory/clone"
 }
 
+# build_programs LOGS PRODUCT…: debug builds, which are faster than release builds and which the tests use, too. Sets
+# `programs` to their directory. scripts/test, which has built them, gives it in BUILT_PROGRAMS.
+build_programs() {
+  local logs=$1 product
+  programs=${BUILT_PROGRAMS:-}
+  if [[ -n $programs ]]; then return; fi
+  for product in "${@:2}"; do
+    with_progress "building $product" "$logs/build-$product.log" \
+      swift build "${debug_options[@]}" --jobs "$(build_jobs)" --product "$product" || exit 1
+  done
+  programs=$(swift build --show-bin-path)
+}
+
 # The directory of logs that outlive the script, for the analysis of failures.
 log_directory() {
   local directory=$repository/.build/logs

@@ -54,6 +54,30 @@ import Testing
     try await eventually { polls().count >= 5 }
   }
 
+  @Test("A hint that comes before its login is stored is followed by two rounds") func earlyHint() async throws {
+    let fixture = try PrivacyIDEAFixture()
+    let changes = Mutex(0)
+    let collector = Task {
+      for try await hint in fixture.token.hints() where hint == .pendingChanged { changes.withLock { $0 += 1 } }
+    }
+    defer { collector.cancel() }
+    func polls() -> Int { fixture.server.state.withLock { $0.polls.count } }
+    try await eventually { polls() == 1 }
+    await fixture.clock.untilAsleep()
+    fixture.token.wake()
+    try await eventually { polls() == 2 }
+    fixture.server.challenge("PIPU0")
+    await fixture.clock.untilAsleep()
+    fixture.clock.advance(by: .seconds(1))
+    try await eventually { changes.withLock { $0 } == 1 }
+    #expect(polls() == 3)
+    // Then at the usual interval again.
+    await fixture.clock.untilAsleep()
+    fixture.clock.advance(by: .seconds(2))
+    for _ in 0..<1000 { await Task.yield() }
+    #expect(polls() == 3)
+  }
+
   /// Fails if the whole of a list that is too long is refused: the token would then receive no challenge.
   @Test("The challenges at the start of a list that is too long are shown")
   func cutList() async throws {

@@ -16,6 +16,8 @@ package struct PollingPace: Sendable, Equatable {
 
   package init() {}
 
+  /// The interval after a hint whose round found nothing new.
+  static let afterHint = Duration.seconds(1)
   /// The interval for a token that the server refuses: the refusal may be temporary.
   static let refused = Duration.seconds(300)
   /// The number of refusals in a row after which a last poll decides whether the token was deleted.

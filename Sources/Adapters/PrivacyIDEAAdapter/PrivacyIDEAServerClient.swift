@@ -120,19 +120,26 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
     var seen = hinted.generation
     _ = try await round()
     yield(.connected)
+    // privacyIDEA sends the hint before it stores the challenge: the round after it may come too early.
+    var isEarly = false
     while true {
       let quiet = environment.now - state.withLock { $0.lastOpen }
       let interval = pace.interval(quiet: quiet, random: environment.random())
-      try await hinted.wait(beyond: seen, until: environment.now + interval, in: environment)
+      let next = environment.now + (isEarly ? min(PollingPace.afterHint, interval) : interval)
+      try await hinted.wait(beyond: seen, until: next, in: environment)
+      let isHinted = hinted.generation != seen
       seen = hinted.generation
-      if try await round() { yield(.pendingChanged) }
+      let hasChanged = try await round()
+      isEarly = isHinted && !hasChanged
+      if hasChanged { yield(.pendingChanged) }
       let gone = state.withLock { state in state.pollStates.values.filter(\.isGone).count }
       if gone > knownGone { yield(.revoked) }
       knownGone = gone
     }
   }
 
-  /// Ends the pause before the next round. Accounts in backoff keep waiting.
+  /// Ends the pause before the next round, which is repeated once if it finds nothing new. Accounts in backoff keep
+  /// waiting.
   package func wake() { hinted.raise() }
 
   package func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {

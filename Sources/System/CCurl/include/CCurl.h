@@ -3,10 +3,6 @@
 #include <curl/curl.h>
 #include <sys/prctl.h>
 
-// The functions of libcurl that are used. `curl_global_init` loads the library, and fails with CURLE_FAILED_INIT if it
-// cannot be loaded; the others may be called only after it has succeeded. A process without a network never loads
-// libcurl, nor the thirty libraries that it needs, of which each keeps some pages of memory.
-
 // curl_easy_setopt and curl_easy_getinfo are variadic, which Swift cannot call.
 CURLcode approval_curl_set_long(CURL *handle, CURLoption option, long value);
 CURLcode approval_curl_set_off(CURL *handle, CURLoption option, curl_off_t value);

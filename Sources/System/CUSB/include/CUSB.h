@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <libusb.h>
+#include <libusb-1.0/libusb.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of libcurl that are used.
+#include "CDelayLoad.h"
+
+APPROVAL_LIBRARY "libcurl.so.4", "libcurl4"
+APPROVAL_FUNCTION curl_easy_cleanup
+APPROVAL_FUNCTION curl_easy_getinfo
+APPROVAL_FUNCTION curl_easy_init
+APPROVAL_FUNCTION curl_easy_option_by_id
+APPROVAL_FUNCTION curl_easy_pause
+APPROVAL_FUNCTION curl_easy_perform
+APPROVAL_FUNCTION curl_easy_setopt
+APPROVAL_FUNCTION curl_easy_strerror
+APPROVAL_FUNCTION curl_global_init
+APPROVAL_FUNCTION curl_multi_add_handle
+APPROVAL_FUNCTION curl_multi_cleanup
+APPROVAL_FUNCTION curl_multi_info_read
+APPROVAL_FUNCTION curl_multi_init
+APPROVAL_FUNCTION curl_multi_perform
+APPROVAL_FUNCTION curl_multi_poll
+APPROVAL_FUNCTION curl_multi_remove_handle
+APPROVAL_FUNCTION curl_multi_setopt
+APPROVAL_FUNCTION curl_multi_wakeup
+APPROVAL_FUNCTION curl_slist_append
+APPROVAL_FUNCTION curl_slist_free_all

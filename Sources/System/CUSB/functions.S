@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of libusb that are used.
+#include "CDelayLoad.h"
+
+APPROVAL_LIBRARY "libusb-1.0.so.0", "libusb-1.0-0"
+APPROVAL_FUNCTION libusb_alloc_transfer
+APPROVAL_FUNCTION libusb_attach_kernel_driver
+APPROVAL_FUNCTION libusb_cancel_transfer
+APPROVAL_FUNCTION libusb_claim_interface
+APPROVAL_FUNCTION libusb_clear_halt
+APPROVAL_FUNCTION libusb_close
+APPROVAL_FUNCTION libusb_control_transfer
+APPROVAL_FUNCTION libusb_detach_kernel_driver
+APPROVAL_FUNCTION libusb_error_name
+APPROVAL_FUNCTION libusb_exit
+APPROVAL_FUNCTION libusb_free_config_descriptor
+APPROVAL_FUNCTION libusb_free_device_list
+APPROVAL_FUNCTION libusb_free_pollfds
+APPROVAL_FUNCTION libusb_free_transfer
+APPROVAL_FUNCTION libusb_get_active_config_descriptor
+APPROVAL_FUNCTION libusb_get_bus_number
+APPROVAL_FUNCTION libusb_get_device_address
+APPROVAL_FUNCTION libusb_get_device_descriptor
+APPROVAL_FUNCTION libusb_get_device_list
+APPROVAL_FUNCTION libusb_get_pollfds
+APPROVAL_FUNCTION libusb_get_port_numbers
+APPROVAL_FUNCTION libusb_handle_events_completed
+APPROVAL_FUNCTION libusb_handle_events_timeout_completed
+APPROVAL_FUNCTION libusb_hotplug_deregister_callback
+APPROVAL_FUNCTION libusb_hotplug_register_callback
+APPROVAL_FUNCTION libusb_init
+APPROVAL_FUNCTION libusb_interrupt_event_handler
+APPROVAL_FUNCTION libusb_open
+APPROVAL_FUNCTION libusb_ref_device
+APPROVAL_FUNCTION libusb_release_interface
+APPROVAL_FUNCTION libusb_submit_transfer
+APPROVAL_FUNCTION libusb_unref_device

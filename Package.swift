@@ -152,8 +152,8 @@ let tokenServerTargets: [Target] = [
   .target(
     name: "BenchPage",
     dependencies: [
-      "ControlProtocol", "Cryptography", "CSpawn", "CurlHTTP", "HTTP", "JSONValues", "Threads", argumentParser, logging,
-      lifecycle, signals,
+      "ControlProtocol", "Cryptography", "CSpawn", "CurlHTTP", "HTTP", "JSONValues", "Threads", "UnixSockets",
+      argumentParser, logging, lifecycle, signals,
       .product(name: "Hummingbird", package: "hummingbird"),
       .product(name: "HummingbirdCore", package: "hummingbird"),
       .product(name: "HTTPTypes", package: "swift-http-types"),
@@ -208,7 +208,7 @@ let tokenServerTargets: [Target] = [
       "ApprovalTestKit", "BuiltPrograms", "ControlProtocol", "Cryptography", "FreePorts", "HTTP", "JSONSchema",
       "JSONValues", "MobileAuth", "OpenPGP", "ProgramHarness", "ReferenceAdapter", "ReferenceProtocol", "RelayProtocol",
       "Secrets",
-      "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "Threads", "TokenDaemon", "reader-badge",
+      "TestAM", "TestAMServer", "TestBadge", "TestSecurityKey", "Threads", "TokenDaemon", "UnixSockets", "reader-badge",
       "reader-key-probe",
     ], resources: [.copy("Fixtures")]),
 ]
@@ -218,10 +218,11 @@ let fuzzed: [Target.Dependency] = [
   "ApprovalTestKit", "AuthenticatorPlugins", "Boards", "CCards", "CPlugIn", "CReaderBadge", "CReaderKey",
   "ControlProtocol", "Cryptography",
   "CurlHTTP", "DisplayText", "FrontPanel", "GPIO",
-  "HIDReports", "HTTP", "JSONValues", "MQTT", "MobileAuth", "OATHAdapter", "OpenPGP", "PINProtection", "PingAMAdapter",
+  "HIDReports", "HTTP", "JSONValues", "MQTT", "MobileAuth", "NetworkDaemon", "OATHAdapter", "OpenPGP", "PINProtection",
+  "PingAMAdapter",
   "PrivacyIDEAAdapter", "ReferenceAdapter", "ReferenceProtocol", "RegistrationURIs", "RelayProtocol", "SQLite",
   "Secrets",
-  "ServerBackends", "TOMLSyntax", "TokenDaemon", "USBKeypad", "Vault",
+  "ServerBackends", "TOMLSyntax", "TokenDaemon", "USBKeypad", "UnixSockets", "Vault",
 ]
 
 /// For the fuzzer, parsers in C are measured as those in Swift, and undefined behavior ends the program.
@@ -270,6 +271,7 @@ let package = Package(
   products: [
     .executable(name: "approval-token", targets: ["approval-token"]),
     .executable(name: "approval-tokend", targets: ["approval-tokend"]),
+    .executable(name: "approval-token-network", targets: ["approval-token-network"]),
   ] + (hasTokenServer ? [.executable(name: "token-server", targets: ["token-server"])] : []),
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -315,10 +317,11 @@ let package = Package(
       "MQTT", in: .foundations, over: ["CertificateTrust", "CMosquitto", "COpenSSL", "HTTP", "Secrets", "Threads"]),
     module("JSONValues", in: .foundations, over: ["DisplayText"]),
     module("DisplayText", in: .foundations),
-    module("ControlProtocol", in: .foundations, over: ["JSONValues"]),
+    module("UnixSockets", in: .foundations),
+    module("ControlProtocol", in: .foundations, over: ["JSONValues", "UnixSockets"]),
     module(
       "RelayProtocol", in: .foundations,
-      over: ["CLinux", "ControlProtocol", "DisplayText", "HTTP", "MQTT", "Secrets", "Threads"]),
+      over: ["CLinux", "DisplayText", "HTTP", "MQTT", "Secrets", "Threads", "UnixSockets"]),
     module("TOMLSyntax", in: .foundations, over: ["CTOMLPlusPlus"]),
     module("SQLite", in: .foundations, over: ["CSQLite"]),
     module("PINProtection", in: .foundations, over: ["Secrets", "Cryptography", "Threads"]),
@@ -375,21 +378,26 @@ let package = Package(
     module(
       "AuthenticatorPlugins", in: .hardware,
       over: [
-        "ControlProtocol", "CSpawn", "DisplayText", "JSONValues", "MobileAuth", "Secrets", "Threads", "TOMLSyntax",
+        "CSpawn", "DisplayText", "JSONValues", "MobileAuth", "Secrets", "Threads", "TOMLSyntax", "UnixSockets",
       ]),
 
     // TestKit: scripted and simulated parts for tests.
     module("ApprovalTestKit", in: .testKit, over: ["MobileAuth", "HTTP", "Secrets"]),
 
     // Programs: with their modules.
+    // No vault, keys or hardware, and nothing that takes memory without need: neither Foundation nor a package.
+    module(
+      "NetworkDaemon", in: .programs,
+      over: ["CLinux", "CurlHTTP", "HTTP", "MQTT", "RelayProtocol", "Threads", "UnixSockets"]),
+    program("approval-token-network", over: ["NetworkDaemon", "Secrets", "Threads"], linking: []),
     module(
       "TokenDaemon", in: .programs,
       over: [
         "AuthenticatorPlugins", "Boards", "CLinux", "ControlProtocol", "HTTP", "Cryptography", "CurlHTTP",
         "DisplayText", "FrontPanel",
-        "JSONValues", "MQTT", "MobileAuth", "PINProtection",
+        "JSONValues", "MQTT", "MobileAuth", "NetworkDaemon", "PINProtection",
         "OATHAdapter", "PingAMAdapter", "PrivacyIDEAAdapter", "ReferenceAdapter", "RelayProtocol",
-        "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "Vault", logging, lifecycle,
+        "Secrets", "ServerBackends", "TOMLSyntax", "Threads", "UnixSockets", "Vault", logging, lifecycle,
       ]),
     // No storage, hardware or network; `scripts/check` checks that.
     module(
@@ -401,7 +409,8 @@ let package = Package(
     module(
       "OneShotCommands", in: .programs,
       over: [
-        "ApprovalTokenCommands", "Boards", "CLinux", "ControlProtocol", "DisplayText", "MobileAuth", "RelayProtocol",
+        "ApprovalTokenCommands", "Boards", "CLinux", "ControlProtocol", "DisplayText", "MobileAuth", "NetworkDaemon",
+        "RelayProtocol",
         "Secrets",
         "ServerBackends", "TokenDaemon", "Vault", argumentParser,
       ]),
@@ -467,10 +476,10 @@ let package = Package(
     tests(
       "TokenDaemonTests",
       of: [
-        "ApprovalTestKit", "AuthenticatorPlugins", "TokenDaemon", "ControlProtocol", "FreePorts", "HTTP", "JSONSchema",
-        "JSONValues", "MobileAuth", "Boards", "FrontPanel", "Cryptography", "MQTT", "OATHAdapter", "PINProtection",
-        "RecordedLog", "RelayProtocol", "Secrets",
-        "ServerBackends", "Threads",
+        "ApprovalTestKit", "AuthenticatorPlugins", "TokenDaemon", "ControlProtocol", "HTTP", "JSONSchema",
+        "JSONValues", "MobileAuth", "Boards", "FrontPanel", "Cryptography", "OATHAdapter", "PINProtection",
+        "RecordedLog", "Secrets",
+        "ServerBackends", "Threads", "UnixSockets",
         "Vault", logging,
       ]),
     tests(
@@ -479,8 +488,15 @@ let package = Package(
         "OneShotCommands", "ApprovalTestKit", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "SQLite",
         "Secrets", "TokenDaemon", "Vault", argumentParser,
       ]),
-    tests("RelayProtocolTests", of: ["ControlProtocol", "HTTP", "MQTT", "RelayProtocol", "Secrets", "Threads"]),
-    tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues"]),
+    tests("RelayProtocolTests", of: ["HTTP", "MQTT", "RelayProtocol", "Secrets", "Threads", "UnixSockets"]),
+    tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues", "UnixSockets"]),
+    // With the device process's side of the relay.
+    tests(
+      "NetworkDaemonTests",
+      of: [
+        "ApprovalTestKit", "FreePorts", "HTTP", "MQTT", "MobileAuth", "NetworkDaemon", "RelayProtocol", "TokenDaemon",
+        "UnixSockets", logging,
+      ]),
     tests("OATHAdapterTests", of: ["ApprovalTestKit", "OATHAdapter", "MobileAuth", "Secrets"]),
     tests(
       "ServerBackendsTests",

@@ -3,6 +3,7 @@ import ControlProtocol
 import Foundation
 import Glibc
 import Testing
+import UnixSockets
 
 @Suite(.timeLimit(.minutes(5))) struct ControlSocketTests {
   private func path() -> String { "/tmp/at-control-\(getpid())-\(UInt32.random(in: 0 ... .max))" }

@@ -38,7 +38,11 @@ extension EndToEnd {
       func of(_ command: String) -> [Substring] {
         calls.filter { $0.contains { $0.contains("execve(") && $0.contains("\"\(command)\", \"") } }.flatMap(\.self)
       }
-      let (device, network) = (of("device"), of("network"))
+      let device = of("device")
+      let network = calls.filter {
+        $0.contains { $0.contains("execve(") && $0.contains("approval-token-network\", [") }
+      }
+      .flatMap(\.self)
       // Controls: the search finds what each of them must do.
       #expect(device.contains { $0.contains("vault.sqlite3") })
       #expect(device.contains { $0.contains("socket(AF_UNIX") })

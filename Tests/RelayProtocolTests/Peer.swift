@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import ControlProtocol
 import Glibc
 import Synchronization
+import UnixSockets
 
 @testable import RelayProtocol
 

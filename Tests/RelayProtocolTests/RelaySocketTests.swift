@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import ControlProtocol
 import Glibc
 import Testing
 import Threads
+import UnixSockets
 
 @testable import RelayProtocol
 

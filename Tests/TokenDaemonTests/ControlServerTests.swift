@@ -3,6 +3,7 @@ import ControlProtocol
 import Foundation
 import Glibc
 import Testing
+import UnixSockets
 
 @testable import TokenDaemon
 

@@ -121,17 +121,4 @@ import Testing
     for task in running { await task.value }
     #expect(fixture.service.handlerState == .absent)
   }
-
-  @Test(
-    "The interval is half of the service manager's time, for this process only",
-    arguments: [
-      ("120000000", nil, .seconds(60)), ("120000000", "\(getpid())", .seconds(60)), ("120000000", "1", nil),
-      ("120000000", "", nil), (nil, nil, nil), ("", nil, nil), ("0", nil, nil), ("1", nil, nil), ("-5", nil, nil),
-      ("2 s", nil, nil), ("2", nil, .milliseconds(100)), ("18446744073709551616", nil, nil),
-      ("18446744073709551615", nil, .seconds(3600)),
-    ] as [(String?, String?, Duration?)])
-  func interval(microseconds: String?, process: String?, expected: Duration?) {
-    let manager = ServiceManager(path: nil, watchdogMicroseconds: microseconds, watchdogProcess: process)
-    #expect(manager.watchdogInterval == expected)
-  }
 }

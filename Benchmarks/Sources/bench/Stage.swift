@@ -54,7 +54,7 @@ final class Token {
     _ = try stage.run("approval-token", ["enroll", server.add(user: user).uri, "--state", state])
     let environment = Self.serviceEnvironment.merging(environment) { _, own in own }
     let relay = ["--relay", state + ".relay"]
-    network = isSplit ? try stage.start("approval-tokend", ["network"] + relay, environment: environment) : nil
+    network = isSplit ? try stage.start("approval-token-network", relay, environment: environment) : nil
     if let network, try network.readLine() != "ready" { throw BenchError("the network process is not ready") }
     networkReadings = network.map { ProcessReadings(processID: $0.processID) }
     child = try stage.start(

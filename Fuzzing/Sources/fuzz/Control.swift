@@ -5,6 +5,7 @@ import Glibc
 import HTTP
 import JSONValues
 import MobileAuth
+import UnixSockets
 
 @testable import ControlProtocol
 @testable import PingAMAdapter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-@testable import TokenDaemon
+@testable import NetworkDaemon
 
 /// A connection to the push listener, whole and in pieces: both must get the same response.
 func readListenerRequest(_ bytes: [UInt8]) {

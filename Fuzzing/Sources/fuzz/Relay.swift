@@ -2,6 +2,7 @@
 import Glibc
 import HTTP
 import MQTT
+import UnixSockets
 
 @testable import ControlProtocol
 @testable import RelayProtocol

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
+import UnixSockets
 
 /// The client side of the control socket.
 package struct ControlClient: Sendable {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
-package import ControlProtocol
 import Glibc
 import Synchronization
 import Threads
+package import UnixSockets
 
 /// One connection between the two processes, for one exchange. Messages have a length before them. The kernel's buffer
 /// of the socket is the only queue: a sender waits while it is full.

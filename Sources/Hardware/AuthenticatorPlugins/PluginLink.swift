@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSpawn
-import ControlProtocol
 import Glibc
 import MobileAuth
+import UnixSockets
 
 /// The connection to a plug-in: a Unix socket, or one end of a pair whose other end is the standard input and output of
 /// a child.

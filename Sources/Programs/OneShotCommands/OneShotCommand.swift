@@ -27,7 +27,7 @@ package enum DaemonCommandLine {
   /// - Returns: nil for another command, and for options that only the whole command line explains.
   private static func service() -> (any ParsableCommand)? {
     let arguments = CommandLine.arguments.dropFirst()
-    let services: [any DaemonCommand.Type] = [Serve.self, Device.self, Network.self]
+    let services: [any DaemonCommand.Type] = [Serve.self, Device.self]
     let named = services.first { $0.configuration.commandName == arguments.first }
     return try? named?.parse(Array(arguments.dropFirst()))
   }

@@ -3,6 +3,7 @@ import ApprovalTokenCommands
 import ArgumentParser
 import Boards
 import Glibc
+import NetworkDaemon
 import RelayProtocol
 import Secrets
 import TokenDaemon
@@ -17,17 +18,6 @@ extension Serve: OneShotCommand {
 extension Device: OneShotCommand {
   package func perform() async throws {
     try await reporting { try await serve(options, network: .through(Relay(path: relay))) }
-  }
-}
-
-extension Network: OneShotCommand {
-  package func perform() async throws {
-    try await reporting {
-      // Access tokens pass through this process.
-      protectMemory()
-      let process = try NetworkProcess(at: relay, environment: environment)
-      try await process.run(under: serviceManager, onReady: reportReady, onStop: reportStop)
-    }
   }
 }
 
@@ -47,7 +37,9 @@ private func serve(_ options: ServiceOptions, network: NetworkAccess) async thro
   let vault = try state.openVault(creating: true, reservesLog: true)
   if !isResetting { try lockState(state.directory) }
   let daemon = Daemon(vault, on: profile, configuration, controlSocket: state.controlSocket, network: network)
-  try await daemon.run(under: serviceManager, onReady: reportReady, onStop: reportStop)
+  try await daemon.run(
+    under: serviceManager, journalStream: environment("JOURNAL_STREAM"), onReady: serviceManager.reportReady,
+    onStop: serviceManager.reportStop)
   guard try reset.hasBegun else { return }
   // The unit of the package removes a credential, too, before the next start.
   if environment("CREDENTIALS_DIRECTORY") == nil { try reset.finish() }
@@ -64,14 +56,4 @@ private func protectMemory() {
   overwriteFreedMemory()
 }
 
-private let serviceManager = ServiceManager(
-  path: environment("NOTIFY_SOCKET"), watchdogMicroseconds: environment("WATCHDOG_USEC"),
-  watchdogProcess: environment("WATCHDOG_PID"), journalStream: environment("JOURNAL_STREAM"))
-
-@Sendable private func reportReady() {
-  print("ready")
-  fflush(nil)
-  serviceManager.notify("READY=1")
-}
-
-@Sendable private func reportStop() { serviceManager.notify("STOPPING=1") }
+private let serviceManager = ServiceManager(environment)

@@ -5,6 +5,7 @@ import FrontPanel
 import Glibc
 import Logging
 import MobileAuth
+package import NetworkDaemon
 import RelayProtocol
 import ServerBackends
 import ServiceLifecycle
@@ -34,12 +35,14 @@ package struct Daemon: Sendable {
   /// Runs until SIGTERM, SIGINT or SIGHUP.
   /// - Parameters:
   ///   - manager: gets a message at intervals while the service works.
+  ///   - journalStream: the value of `JOURNAL_STREAM`: whether standard error is connected to the journal.
   ///   - onReady: called when commands are accepted.
   ///   - onStop: called at such a signal.
   package func run(
-    under manager: ServiceManager, onReady: @escaping @Sendable () -> Void, onStop: @escaping @Sendable () -> Void
+    under manager: ServiceManager, journalStream: String?, onReady: @escaping @Sendable () -> Void,
+    onStop: @escaping @Sendable () -> Void
   ) async throws {
-    let logger = manager.logger
+    let logger = Logger.ofService(journalStream: journalStream)
     let (events, reporting) = AsyncStream.makeStream(of: TokenEvent.self, bufferingPolicy: .bufferingNewest(256))
     let environment = TokenEnvironment.system { reporting.yield($0) }
     // The device process may be in a network namespace of its own, which udev's messages do not reach.
@@ -107,7 +110,11 @@ package struct Daemon: Sendable {
     in environment: TokenEnvironment, _ logger: Logger, onHint: @escaping @Sendable () -> Void
   ) throws(CommandError) -> (any Service)? {
     guard let address = configuration.push.listen else { return nil }
-    guard let relay = network.relay else { return try PushListener(at: address, in: environment, onHint: onHint) }
+    guard let relay = network.relay else {
+      do {
+        return PushListenerService(listener: try PushListener(at: address, onHint: onHint))
+      } catch { throw CommandError(.unavailable, "\(error)") }
+    }
     return RelayedHints(
       relay: relay, address: address, environment: environment,
       logger: LimitedLog(logger, clock: environment.clock), onHint: onHint)
@@ -119,4 +126,11 @@ private struct PanelService: Service {
   let panel: FrontPanel
 
   func run() async throws { await cancelWhenGracefulShutdown { await panel.run() } }
+}
+
+/// Runs the push listener as a service.
+private struct PushListenerService: Service {
+  let listener: PushListener
+
+  func run() async throws { try await cancelWhenGracefulShutdown { try await listener.run() } }
 }

@@ -6,6 +6,7 @@ import ProgramHarness
 import RelayProtocol
 import Synchronization
 import Threads
+import UnixSockets
 
 /// A program in place of the network process. It passes orders on to a real one, or answers them with anything.
 final class HostileNetwork: Sendable {

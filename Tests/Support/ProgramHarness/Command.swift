@@ -40,6 +40,7 @@ package enum Program {
   package static let token = path("approval-token")
   /// What the units of the package start.
   package static let service = path("approval-tokend")
+  package static let network = path("approval-token-network")
   package static let server = path("token-server")
   package static let cardSecrets = path("card-secrets")
 

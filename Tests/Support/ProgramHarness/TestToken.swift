@@ -93,7 +93,7 @@ package final class TestToken: Sendable {
   /// Starts the network process of a split service.
   package func startNetwork() async throws {
     guard let relay else { return }
-    let line = launcher + [Program.service, "network", "--relay", relay]
+    let line = launcher + [Program.network, "--relay", relay]
     let child = try ChildProcess(line[0], Array(line.dropFirst()))
     networkProcess.withLock { $0 = child }
     try await child.output.line(with: "ready")

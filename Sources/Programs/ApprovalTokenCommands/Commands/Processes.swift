@@ -17,7 +17,7 @@ package struct Device: DaemonCommand {
   package init() {}
 }
 
-package struct Network: DaemonCommand {
+package struct Network: ParsableCommand {
   package static let configuration = CommandConfiguration(
     commandName: "network", abstract: "Run the token's network process, without keys, devices and storage.",
     discussion: """
@@ -29,4 +29,8 @@ package struct Network: DaemonCommand {
   package var relay: String?
 
   package init() {}
+
+  package func run() throws {
+    try reporting { try OtherProgram.network.start(relay.map { ["--relay", $0] } ?? []) }
+  }
 }

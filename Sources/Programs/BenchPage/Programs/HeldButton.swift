@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import ControlProtocol
 import Synchronization
+import UnixSockets
 
 /// A button that a page keeps down, by its connection to the token's control socket.
 ///

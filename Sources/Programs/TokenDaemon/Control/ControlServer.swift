@@ -6,6 +6,7 @@ import JSONValues
 import ServiceLifecycle
 import Synchronization
 import Threads
+import UnixSockets
 
 /// The server side of the control socket. One thread blocks in `accept`; there are no wake-ups without connections.
 struct ControlServer: Service {

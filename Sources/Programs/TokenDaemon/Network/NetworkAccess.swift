@@ -4,6 +4,7 @@ package import HTTP
 import Logging
 import MQTT
 import MobileAuth
+import NetworkDaemon
 package import RelayProtocol
 import ServiceLifecycle
 import Synchronization

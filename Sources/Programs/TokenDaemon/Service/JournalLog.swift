@@ -2,6 +2,7 @@
 import DisplayText
 import Glibc
 import Logging
+import NetworkDaemon
 
 /// A log handler that sends each event with its metadata to the journal of systemd: `MESSAGE`, `PRIORITY`,
 /// `SYSLOG_IDENTIFIER`, and a field for each key, in capital letters. Texts are sanitized: no line breaks, which would
@@ -70,4 +71,18 @@ struct JournalSocket: Sendable {
   }
 
   func send(_ entry: [UInt8]) -> Bool { sendDatagram(entry, to: path, waits: false) }
+}
+
+extension Logger {
+  /// The log of the service: the journal if standard error is connected to it, or standard error.
+  /// - Parameter journalStream: the value of `JOURNAL_STREAM`.
+  static func ofService(journalStream: String?) -> Logger {
+    let journal = JournalSocket(stream: journalStream)
+    var logger = Logger(label: "approval-token") { label -> any LogHandler in
+      guard let journal else { return PlainLog(label) }
+      return JournalLog(journal, label)
+    }
+    logger.logLevel = .info
+    return logger
+  }
 }

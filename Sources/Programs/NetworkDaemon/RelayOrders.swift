@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import HTTP
 import MQTT
-import MobileAuth
 import RelayProtocol
 
 /// Carries out orders of the device process.
 struct RelayOrders: Sendable {
   let clients: NetworkClients
-  let environment: TokenEnvironment
 
   /// - Parameter receipts: those of the messages of a subscription.
   /// - Throws: when the device process has ended the connection.
@@ -98,7 +96,7 @@ struct RelayOrders: Sendable {
     let listener: PushListener
     do {
       guard let address = ListenAddress(text) else { throw RelayError.malformed("the listener's address") }
-      listener = try PushListener(at: address, in: environment) { hinting.yield() }
+      listener = try PushListener(at: address) { hinting.yield() }
     } catch {
       return try await socket.send(.refused("\(error)"))
     }

@@ -115,9 +115,9 @@ struct PushPost {
 }
 
 /// A token bucket: `capacity` events at once, then one per interval.
-struct TokenBucket {
+package struct TokenBucket: Sendable {
   /// Limits hints to the rate of fast polling, so that a flood does not increase the load.
-  static let ofHints = TokenBucket(capacity: 5, interval: .seconds(3))
+  package static let ofHints = TokenBucket(capacity: 5, interval: .seconds(3))
 
   private let capacity: Int
   private let interval: Duration
@@ -130,7 +130,7 @@ struct TokenBucket {
   }
 
   /// - Parameter now: the time on a monotonic clock.
-  mutating func take(at now: Duration) -> Bool {
+  package mutating func take(at now: Duration) -> Bool {
     let next = max(fullAt, now) + interval
     guard next - now <= interval * capacity else { return false }
     fullAt = next

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
+import NetworkDaemon
 import Testing
-import TokenDaemon
 
 @Suite(.timeLimit(.minutes(5))) struct ServiceManagerTests {
   /// A socket of a service manager; returns the first message that `send` sends, or nil.
@@ -36,5 +36,18 @@ import TokenDaemon
     let path = "/tmp/approval-token-notify-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
     let others = [nil, "", "@", path + "-absent", String(repeating: "x", count: 200)]
     #expect(try received(at: path) { for other in others { ServiceManager(path: other).notify("READY=1") } } == nil)
+  }
+
+  @Test(
+    "The interval is half of the service manager's time, for this process only",
+    arguments: [
+      ("120000000", nil, .seconds(60)), ("120000000", "\(getpid())", .seconds(60)), ("120000000", "1", nil),
+      ("120000000", "", nil), (nil, nil, nil), ("", nil, nil), ("0", nil, nil), ("1", nil, nil), ("-5", nil, nil),
+      ("2 s", nil, nil), ("2", nil, .milliseconds(100)), ("18446744073709551616", nil, nil),
+      ("18446744073709551615", nil, .seconds(3600)),
+    ] as [(String?, String?, Duration?)])
+  func interval(microseconds: String?, process: String?, expected: Duration?) {
+    let manager = ServiceManager(path: nil, watchdogMicroseconds: microseconds, watchdogProcess: process)
+    #expect(manager.watchdogInterval == expected)
   }
 }

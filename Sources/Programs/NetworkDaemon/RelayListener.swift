@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
-import ControlProtocol
 import Glibc
 import RelayProtocol
-import ServiceLifecycle
 import Synchronization
 import Threads
+import UnixSockets
 
 /// The network process's side of the relay: accepts connections and carries out the order of each.
-final class RelayListener: Service {
+final class RelayListener: Sendable {
   /// More than a token with many accounts needs: two for each server, and some.
   private static let maximumConnections = 256
   /// How long the other process may take to send its order.
@@ -29,25 +28,24 @@ final class RelayListener: Service {
     approval_linux_never_wait(socket.descriptor)
   }
 
-  func run() async throws {
-    await cancelWhenGracefulShutdown { [self] in
-      await withDiscardingTaskGroup { group in
-        while await hasCaller() {
-          let caller = approval_linux_accept_now(socket.descriptor)
-          guard caller >= 0 else {
-            // Out of descriptors or memory, or the caller is gone: wait and retry.
-            if errno != EAGAIN { try? await Task.sleep(for: .milliseconds(100)) }
-            continue
-          }
-          let connection = RelaySocket(UnixSocket(descriptor: caller))
-          guard connections.withLock({ take(from: &$0) }) else { continue }
-          group.addTask { [self] in
-            await serve(connection)
-            connections.withLock { $0 -= 1 }
-          }
+  /// Runs until the task is canceled, or the process has been idle for the limit.
+  func run() async {
+    await withDiscardingTaskGroup { group in
+      while await hasCaller() {
+        let caller = approval_linux_accept_now(socket.descriptor)
+        guard caller >= 0 else {
+          // Out of descriptors or memory, or the caller is gone: wait and retry.
+          if errno != EAGAIN { try? await Task.sleep(for: .milliseconds(100)) }
+          continue
         }
-        group.cancelAll()
+        let connection = RelaySocket(UnixSocket(descriptor: caller))
+        guard connections.withLock({ take(from: &$0) }) else { continue }
+        group.addTask { [self] in
+          await serve(connection)
+          connections.withLock { $0 -= 1 }
+        }
       }
+      group.cancelAll()
     }
   }
 

@@ -4,14 +4,14 @@ import Glibc
 
 /// The address where the push listener listens: "127.0.0.1:8765" or "[::1]:8765". Numeric only, because the address of
 /// a host name can change.
-struct ListenAddress: Equatable, CustomStringConvertible {
+package struct ListenAddress: Equatable, Sendable, CustomStringConvertible {
   let host: String
   let port: UInt16
 
-  var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+  package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
   /// - Returns: nil unless the text is an IP address and a port from 1 to 65535.
-  init?(_ text: String) {
+  package init?(_ text: String) {
     guard let colon = text.lastIndex(of: ":") else { return nil }
     var host = text[..<colon]
     let digits = text[text.index(after: colon)...]
@@ -29,11 +29,22 @@ struct ListenAddress: Equatable, CustomStringConvertible {
     guard !host.isEmpty, (try? withResolved { _ in }) != nil else { return nil }
   }
 
-  struct ListenError: Error { let errno: Int32 }
+  package enum ListenError: Error, CustomStringConvertible {
+    case address(ListenAddress, errno: Int32)
+    case noThread
+
+    package var description: String {
+      switch self {
+      case .address(let address, let errno):
+        "[push] listen: cannot listen on \(address): \(String(cString: strerror(errno)))"
+      case .noThread: "[push] listen: the system has no thread left"
+      }
+    }
+  }
 
   /// - Returns: a listening socket.
   func listen() throws(ListenError) -> Int32 {
-    var result: Result<Int32, ListenError> = .failure(ListenError(errno: EADDRNOTAVAIL))
+    var result: Result<Int32, ListenError> = .failure(.address(self, errno: EADDRNOTAVAIL))
     try withResolved { info in
       let descriptor = socket(info.ai_family, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
       var yes: Int32 = 1
@@ -41,7 +52,7 @@ struct ListenAddress: Equatable, CustomStringConvertible {
       if descriptor >= 0, bind(descriptor, info.ai_addr, info.ai_addrlen) == 0, Glibc.listen(descriptor, 8) == 0 {
         result = .success(descriptor)
       } else {
-        result = .failure(ListenError(errno: errno))
+        result = .failure(.address(self, errno: errno))
         if descriptor >= 0 { close(descriptor) }
       }
     }
@@ -53,7 +64,9 @@ struct ListenAddress: Equatable, CustomStringConvertible {
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
     hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
     var found: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(host, "\(port)", &hints, &found) == 0, let found else { throw ListenError(errno: EADDRNOTAVAIL) }
+    guard getaddrinfo(host, "\(port)", &hints, &found) == 0, let found else {
+      throw .address(self, errno: EADDRNOTAVAIL)
+    }
     defer { freeaddrinfo(found) }
     body(found.pointee)
   }

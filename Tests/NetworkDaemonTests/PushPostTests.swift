@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Testing
 
-@testable import TokenDaemon
+@testable import NetworkDaemon
 
 /// Requests that an attacker may send to the push listener.
 @Suite(.timeLimit(.minutes(5))) struct PushPostTests {

@@ -7,7 +7,7 @@ import Glibc
 ///   - path: the path of the socket; a leading `@` stands for an abstract address.
 ///   - waits: whether to wait while the receiver's queue is full.
 /// - Returns: whether the socket has taken all of it.
-func sendDatagram(_ bytes: [UInt8], to path: String, waits: Bool) -> Bool {
+package func sendDatagram(_ bytes: [UInt8], to path: String, waits: Bool) -> Bool {
   guard let (address, length) = address(path) else { return false }
   let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
   guard descriptor >= 0 else { return false }

@@ -1,55 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
-import ControlProtocol
 import Glibc
-import MobileAuth
-import ServiceLifecycle
 import Synchronization
 import Threads
 
 /// Receives the HTTP requests by which privacyIDEA's HTTP gateway reports that a login has begun. The sender is not
 /// authenticated, so a request is only a hint: it triggers a poll of the server. Connections are handled one at a time,
 /// each with a time limit. An attacker who occupies the listener only delays hints; polling goes on.
-final class PushListener: Service {
+package final class PushListener: Sendable {
   /// The time limit for one request.
   private static let patience = Duration.seconds(2)
 
   private let descriptor: Int32
-  private let environment: TokenEnvironment
+  private let uptime: @Sendable () -> Duration
   private let onHint: @Sendable () -> Void
   private let isOver = Atomic(false)
 
   /// Binds and listens; `run` accepts connections.
-  init(
-    at address: ListenAddress, in environment: TokenEnvironment, onHint: @escaping @Sendable () -> Void
-  ) throws(CommandError) {
-    do { descriptor = try address.listen() } catch {
-      throw CommandError(
-        .unavailable, "[push] listen: cannot listen on \(address): \(String(cString: strerror(error.errno)))")
-    }
-    self.environment = environment
+  /// - Parameters:
+  ///   - uptime: the time on a monotonic clock; by default since the start of this process.
+  ///   - onHint: called on a thread of its own.
+  package init(
+    at address: ListenAddress, uptime: @escaping @Sendable () -> Duration = sinceStart,
+    onHint: @escaping @Sendable () -> Void
+  ) throws(ListenAddress.ListenError) {
+    descriptor = try address.listen()
+    self.uptime = uptime
     self.onHint = onHint
   }
 
   deinit { close(descriptor) }
 
-  func run() async throws {
+  /// Runs until the task is canceled.
+  package func run() async throws(ListenAddress.ListenError) {
     let (end, continuation) = AsyncStream.makeStream(of: Never.self)
     let hasStarted = detachThread { [self] in
       acceptAll()
       continuation.finish()
     }
-    guard hasStarted else { throw CommandError(.unavailable, "[push] listen: the system has no thread left") }
-    await cancelWhenGracefulShutdown { [self] in
-      await withTaskCancellationHandler {
-        // Wait for the thread, not for `end`: `end` finishes when this task is canceled, while the thread still uses
-        // the socket.
-        await Task { for await _ in end {} }.value
-      } onCancel: {
-        isOver.store(true, ordering: .releasing)
-        // Wakes the thread that is blocked in `accept`.
-        shutdown(descriptor, Int32(SHUT_RDWR))
-      }
+    guard hasStarted else { throw .noThread }
+    await withTaskCancellationHandler {
+      // Wait for the thread, not for `end`: `end` finishes when this task is canceled, while the thread still uses the
+      // socket.
+      await Task { for await _ in end {} }.value
+    } onCancel: {
+      isOver.store(true, ordering: .releasing)
+      // Wakes the thread that is blocked in `accept`.
+      shutdown(descriptor, Int32(SHUT_RDWR))
     }
   }
 
@@ -68,9 +65,9 @@ final class PushListener: Service {
   }
 
   private func serve(_ caller: Int32, _ bucket: inout TokenBucket) {
-    let end = environment.now + Self.patience
-    var status = PushPost.read(timeLeft: { end - environment.now }, read: { Self.read(caller, within: $0) })
-    if status == .ok, !bucket.take(at: environment.now.uptime) { status = .tooMany }
+    let end = uptime() + Self.patience
+    var status = PushPost.read(timeLeft: { end - uptime() }, read: { Self.read(caller, within: $0) })
+    if status == .ok, !bucket.take(at: uptime()) { status = .tooMany }
     if status == .ok { onHint() }
     let response = Array(status.response.utf8)
     // The response fits into any socket buffer. A client that does not read it loses it.
@@ -80,9 +77,14 @@ final class PushListener: Service {
 
   private static func read(_ caller: Int32, within limit: Duration) -> [UInt8]? {
     var watched = pollfd(fd: caller, events: Int16(POLLIN), revents: 0)
-    guard poll(&watched, 1, Int32(clamping: limit.milliseconds + 1)) > 0 else { return nil }
+    guard poll(&watched, 1, Int32(clamping: Int64(limit / .milliseconds(1)) + 1)) > 0 else { return nil }
     var chunk = [UInt8](repeating: 0, count: 4096)
     let count = recv(caller, &chunk, chunk.count, Int32(MSG_DONTWAIT))
     return Array(chunk.prefix(max(count, 0)))
   }
 }
+
+private let start = ContinuousClock.now
+
+/// The time since the first call in this process.
+@Sendable package func sinceStart() -> Duration { ContinuousClock.now - start }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import ControlProtocol
 import FreePorts
 import Glibc
 import HTTP
@@ -10,7 +9,9 @@ import MobileAuth
 import RelayProtocol
 import Synchronization
 import Testing
+import UnixSockets
 
+@testable import NetworkDaemon
 @testable import TokenDaemon
 
 /// The network process's side of the relay, on a real socket.
@@ -19,17 +20,17 @@ import Testing
     let path = newPath()
     defer { unlink(path) }
     let listener = try listener(at: path)
-    let running = Task { try await listener.run() }
+    let running = Task { await listener.run() }
     // Tests beside this one can delay its tasks.
     try await body(path, Relay(path: path, patience: .seconds(30)))
     running.cancel()
-    try await running.value
+    await running.value
   }
 
   private func newPath() -> String { "/tmp/relay-\(getpid())-\(UInt32.random(in: 0 ... .max))" }
 
   private func listener(at path: String, idleLimit: Duration? = nil) throws -> RelayListener {
-    let orders = RelayOrders(clients: NetworkClients(), environment: .system())
+    let orders = RelayOrders(clients: NetworkClients())
     return RelayListener(try UnixSocket.listening(at: path), orders: orders, idleLimit: idleLimit)
   }
 
@@ -51,7 +52,7 @@ import Testing
       #expect(isOver.withLock { $0 } == false)
       #expect(try await socket.receive(atMost: RelayReply.longest) == RelayReply.up.bytes)
     }
-    try await running.value
+    await running.value
   }
 
   @Test("A request to a server that is not there is an error of that server") func unreachable() async throws {

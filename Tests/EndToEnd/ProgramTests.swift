@@ -23,6 +23,23 @@ extension EndToEnd {
       }
     }
 
+    @Test("The network process is the program without keys, whichever program starts it")
+    func networkProgram() async throws {
+      let folder = try TemporaryDirectory()
+      defer { folder.remove() }
+      for (program, words) in [(Program.token, ["network"]), (Program.service, ["network"]), (Program.network, [])] {
+        let child = try ChildProcess(program, words + ["--relay", folder.file("relay.sock")])
+        try await child.output.line(with: "ready")
+        let file = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(child.processID)/exe")
+        #expect(file.hasSuffix("/approval-token-network"))
+        child.send(SIGTERM)
+        #expect(try await child.exit() == .code(0), "\(program)")
+      }
+      for (words, code) in [([], 64), (["--relay"], 64), (["--relay", "/nowhere/relay.sock"], 69), (["--help"], 0)] {
+        #expect(try await run(Program.network, words).exit == .code(Int32(code)), "\(words)")
+      }
+    }
+
     @Test("A program that a test starts has no descriptor of the test's") func inheritsNothing() async throws {
       let inheritable = dup(STDIN_FILENO)
       defer { close(inheritable) }

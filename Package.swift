@@ -494,8 +494,8 @@ let package = Package(
     tests(
       "NetworkDaemonTests",
       of: [
-        "ApprovalTestKit", "FreePorts", "HTTP", "MQTT", "MobileAuth", "NetworkDaemon", "RelayProtocol", "TokenDaemon",
-        "UnixSockets", logging,
+        "ApprovalTestKit", "FreePorts", "HTTP", "MQTT", "MobileAuth", "NetworkDaemon", "RelayProtocol", "Threads",
+        "TokenDaemon", "UnixSockets", logging,
       ]),
     tests("OATHAdapterTests", of: ["ApprovalTestKit", "OATHAdapter", "MobileAuth", "Secrets"]),
     tests(

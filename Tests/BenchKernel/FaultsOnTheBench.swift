@@ -5,8 +5,8 @@ import Synchronization
 import Testing
 import USBKeypad
 
-// Three calls of libusb are interposed in this program: its own symbols take precedence over those of a library. They
-// can therefore fail in ways that no connected device can cause.
+// Three calls of libusb are interposed in this program: its own functions take the place of those that load the library.
+// They can therefore fail in ways that no connected device can cause.
 
 private let submitFaults = Mutex<[Int32]>([])
 private let controlFaults = Mutex<[Int32]>([])
@@ -20,8 +20,7 @@ private typealias ControlCall =
   ) -> Int32
 
 private func real<Call>(_ name: String, _ type: Call.Type = TransferCall.self) -> Call {
-  // RTLD_NEXT, a macro that Swift cannot import.
-  guard let call = dlsym(UnsafeMutableRawPointer(bitPattern: -1), name) else { fatalError("no \(name)") }
+  guard let call = dlsym(dlopen("libusb-1.0.so.0", RTLD_NOW), name) else { fatalError("no \(name)") }
   return unsafeBitCast(call, to: type)
 }
 

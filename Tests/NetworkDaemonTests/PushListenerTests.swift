@@ -3,6 +3,7 @@ import FreePorts
 import Glibc
 import Synchronization
 import Testing
+import Threads
 
 @testable import NetworkDaemon
 

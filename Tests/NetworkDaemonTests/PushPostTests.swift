@@ -2,6 +2,7 @@
 import Testing
 
 @testable import NetworkDaemon
+@testable import TokenDaemon
 
 /// Requests that an attacker may send to the push listener.
 @Suite(.timeLimit(.minutes(5))) struct PushPostTests {

@@ -39,11 +39,11 @@ import UnixSockets
     defer { unlink(path) }
     let listener = try listener(at: path, idleLimit: .milliseconds(20))
     let isOver = Mutex(false)
-    let running: Task<Void, any Error>
+    let running: Task<Void, Never>
     do {
       let socket = try RelaySocket.connected(to: path)
       running = Task {
-        try await listener.run()
+        await listener.run()
         isOver.withLock { $0 = true }
       }
       try await socket.send(RelayOrder.attend.bytes)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import Glibc
 import RelayProtocol
 import Threads
-import UnixSockets
+package import UnixSockets
 
 /// The network process: TLS, HTTP, MQTT and the push listener for the device process. It has no state directory, no
 /// vault and no devices, and knows no account.

@@ -23,7 +23,7 @@ struct Main {
     let arguments = CommandLine.arguments.dropFirst()
     guard arguments.isEmpty || (arguments.count == 2 && arguments.first == "--relay") else {
       let isHelp = arguments.contains("--help") || arguments.contains("-h")
-      end(isHelp ? EXIT_SUCCESS : 64, usage, on: isHelp ? stdout : stderr)
+      end(isHelp ? EXIT_SUCCESS : 64, usage, on: isHelp ? STDOUT_FILENO : STDERR_FILENO)
     }
     // The reader of the log may end before this process.
     signal(SIGPIPE, SIG_IGN)
@@ -35,15 +35,15 @@ struct Main {
       try await NetworkProcess(at: arguments.last, environment: environment).run(
         under: manager, onReady: manager.reportReady, onStop: manager.reportStop)
     } catch {
-      if case .noSocket = error { end(64, "Error: \(error)\n", on: stderr) }
-      end(69, "Error: \(error)\n", on: stderr)
+      if case .noSocket = error { end(64, "Error: \(error)\n", on: STDERR_FILENO) }
+      end(69, "Error: \(error)\n", on: STDERR_FILENO)
     }
   }
 
   private static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
-  private static func end(_ code: Int32, _ message: String, on stream: UnsafeMutablePointer<FILE>?) -> Never {
-    fputs(message, stream)
+  private static func end(_ code: Int32, _ message: String, on descriptor: Int32) -> Never {
+    _ = message.withCString { write(descriptor, $0, strlen($0)) }
     exit(code)
   }
 }

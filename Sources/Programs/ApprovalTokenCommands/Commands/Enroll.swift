@@ -115,7 +115,7 @@ package struct Enroll: DaemonCommand {
     try reporting(json) {
       let service = ControlClient(path: state.controlSocket)
       // The daemon's program checks arguments that depend on the kind of server. The input stays unread for it.
-      guard uri == nil || uri == "-", mailbox == nil, service.isServiceRunning else { try DaemonProgram.start() }
+      guard uri == nil || uri == "-", mailbox == nil, service.isServiceRunning else { try OtherProgram.daemon.start() }
       forbidMemoryDumps()
       overwriteFreedMemory()
       guard let made = try throughService(try readURI()) else {

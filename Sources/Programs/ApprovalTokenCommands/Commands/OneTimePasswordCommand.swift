@@ -28,7 +28,7 @@ package struct OneTimePasswordCommand: DaemonCommand {
     try reporting(json) {
       forbidMemoryDumps()
       overwriteFreedMemory()
-      guard let code = try fromService() else { try DaemonProgram.start() }
+      guard let code = try fromService() else { try OtherProgram.daemon.start() }
       show(code, on: clock)
     }
   }

@@ -17,7 +17,7 @@ package struct Status: DaemonCommand {
 
   package func run() throws {
     try reporting(json) {
-      guard let status = try fromService() else { try DaemonProgram.start() }
+      guard let status = try fromService() else { try OtherProgram.daemon.start() }
       try show(status)
     }
   }

@@ -23,7 +23,8 @@ approval_package:
 .endm
 
 // A record of the function as `struct approval_function` describes it, its address, and its code. The names are not
-// visible to other libraries: these find each other's functions as if the program had none with the same name.
+// visible to other libraries: these find each other's functions as if the program had none with the same name. A test
+// may define a function of the same name, which takes its place.
 .macro APPROVAL_FUNCTION function
   .pushsection .bss
   .balign 8
@@ -40,7 +41,7 @@ approval_package:
   .popsection
   .text
   .balign 16
-  .globl \function
+  .weak \function
   .hidden \function
   .type \function, %function
 \function:

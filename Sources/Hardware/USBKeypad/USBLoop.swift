@@ -137,6 +137,9 @@ final class USBLoop {
     for device in wereRefused {
       if news.contains(where: { $0.device == device && !$0.isArrival }) {
         state.isUnavailable(.notPluggedIn)
+      } else if KeypadDescription(device) == nil {
+        // It cannot be described while it is being unplugged: an event follows.
+        refused.append(libusb_ref_device(device))
       } else {
         meet(device)
       }

@@ -5,8 +5,8 @@ import Synchronization
 import Testing
 import USBKeypad
 
-// Three calls of libusb are interposed in this program: its own functions take the place of those that load the library.
-// They can therefore fail in ways that no connected device can cause.
+// Three calls of libusb are interposed in this program: its own functions take the place of those that load the
+// library. They can therefore fail in ways that no connected device can cause.
 
 private let submitFaults = Mutex<[Int32]>([])
 private let controlFaults = Mutex<[Int32]>([])

@@ -388,7 +388,7 @@ let package = Package(
     // No vault, keys or hardware, and nothing that takes memory without need: neither Foundation nor a package.
     module(
       "NetworkDaemon", in: .programs,
-      over: ["CLinux", "CurlHTTP", "HTTP", "MQTT", "RelayProtocol", "Threads", "UnixSockets"]),
+      over: ["CLinux", "CurlHTTP", "HTTP", "MQTT", "RelayProtocol", "Secrets", "Threads", "UnixSockets"]),
     program("approval-token-network", over: ["NetworkDaemon", "Secrets", "Threads"], linking: []),
     module(
       "TokenDaemon", in: .programs,

@@ -2,6 +2,7 @@
 import HTTP
 import MQTT
 import RelayProtocol
+import Secrets
 
 /// Carries out orders of the device process.
 struct RelayOrders: Sendable {
@@ -40,6 +41,8 @@ struct RelayOrders: Sendable {
     var head = HTTPResponse(status: stream.status, headers: stream.headers)
     head.certificateExpiry = stream.certificateExpiry
     try await socket.send(.head(head))
+    // A stream lasts; making its connection has freed much.
+    giveBackFreedMemory()
     var body = stream.body.makeAsyncIterator()
     while true {
       let chunk: [UInt8]?

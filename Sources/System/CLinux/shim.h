@@ -34,6 +34,9 @@ static inline void approval_linux_name_thread(const char *name) { prctl(PR_SET_N
 /// cache are not overwritten). Returns 1 on success.
 static inline int approval_linux_overwrite_freed_memory(void) { return mallopt(M_PERTURB, 0xA5); }
 
+/// Gives pages with nothing but freed memory back to the kernel. Returns 1 if there were any.
+static inline int approval_linux_give_back_freed_memory(void) { return malloc_trim(0); }
+
 /// Lets all threads allocate from one arena: each further one keeps freed memory of its own. Returns 1 on success.
 static inline int approval_linux_use_one_arena(void) { return mallopt(M_ARENA_MAX, 1); }
 

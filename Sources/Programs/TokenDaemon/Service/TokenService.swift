@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Logging
 import MobileAuth
+import Secrets
 import ServerBackends
 import ServiceLifecycle
 import Synchronization
@@ -266,7 +267,10 @@ final class TokenService: Service, UserState {
         followMailboxes()
       case .disconnected, .stopped, .retrying, .stateStoreFailed, .trouble, .dropped, .expiredUnannounced:
         limitedLog.report(event)
-      case .audited: logger.info("\(event)", metadata: event.fields)
+      case .audited(let entry):
+        logger.info("\(event)", metadata: event.fields)
+        // The end of a request.
+        if entry.kind == .settled { giveBackFreedMemory() }
       case .step: break
       case .code(let account, let transaction, let code):
         logger.info("\(event)", metadata: event.fields)
@@ -277,6 +281,7 @@ final class TokenService: Service, UserState {
         noteLoss(of: account)
       case .connected(let id):
         limitedLog.report(event, at: .info)
+        giveBackFreedMemory()
         guard let server = state.withLock({ $0.servers[id] }) as? any TimeSource else { return }
         // Store the server's time: a board that starts without a clock uses it to check this server's certificate.
         Task { if let time = await server.serverTime { try? vault.note(time: time, of: id) } }

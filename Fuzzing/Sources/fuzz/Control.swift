@@ -8,6 +8,7 @@ import MobileAuth
 import UnixSockets
 
 @testable import ControlProtocol
+@testable import NetworkDaemon
 @testable import PingAMAdapter
 @testable import TokenDaemon
 

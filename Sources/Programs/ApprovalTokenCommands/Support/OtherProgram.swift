@@ -18,7 +18,8 @@ enum OtherProgram: String {
   case network = "approval-token-network"
 
   /// Replaces this process by the program: exit code, terminal, standard input and signals are that program's. The
-  /// calling thread must be the first: others may have signals blocked, which the program would inherit.
+  /// program inherits which signals the calling thread has blocked. Threads of tasks have blocked those of
+  /// `MainThread`, which the programs block and receive themselves.
   /// - Parameter arguments: nil for those of this process.
   /// - Throws: if the program is missing or cannot be started.
   func start(_ arguments: [String]? = nil) throws(CommandError) -> Never {

@@ -138,9 +138,8 @@ let tokenServerTargets: [Target] = [
     "ReferenceServer", in: .server,
     over: [
       "TokenServerCore", "TokenServerStore", "TokenServerHTTP", "TokenServerMetrics", "MQTT", "HTTP",
-      "ReferenceProtocol", "Cryptography",
-      "DisplayText", "Secrets", "COpenSSL", "CSpawn", argumentParser, logging, lifecycle, signals, coreMetrics,
-      "TOMLSyntax",
+      "ReferenceProtocol", "Cryptography", "DisplayText", "Secrets", "COpenSSL", "CSpawn", "TOMLSyntax", "Threads",
+      argumentParser, logging, lifecycle, signals, coreMetrics,
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOHTTP1", package: "swift-nio"),
       .product(name: "NIOPosix", package: "swift-nio"),

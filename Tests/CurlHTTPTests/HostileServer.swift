@@ -13,11 +13,13 @@ struct HostileServer: Sendable, Codable {
   let authorityFile: String
   var trust: ServerTrust { ServerTrust(authorityFile: authorityFile) }
 
-  init(_ certificate: Certificate = .good, oldTLS: Bool = false) throws {
+  enum Kind: String { case http1 = "", http2, oldTLS = "old-tls" }
+
+  init(_ certificate: Certificate = .good, _ kind: Kind = .http1) throws {
     let files = try Certificate.directory.get()
     authorityFile = files + "root.pem"
     port = try HostileProcess.shared.get().start(
-      "\(files)\(certificate.rawValue).pem \(files)leaf.key" + (oldTLS ? " old-tls" : ""))
+      "\(files)\(certificate.rawValue).pem \(files)leaf.key \(kind.rawValue)")
   }
 
   /// Starts a proxy that connects every tunnel to this server.

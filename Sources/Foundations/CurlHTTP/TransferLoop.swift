@@ -2,6 +2,7 @@
 import CCurl
 import CertificateTrust
 import HTTP
+import Threads
 
 /// The main loop of the HTTP client's thread. It sleeps in `curl_multi_poll` until a socket is ready, a timer of
 /// libcurl or a deadline expires, or a command wakes it. Without transfers it never wakes.
@@ -71,6 +72,7 @@ final class TransferLoop {
   }
 
   private func finish(_ transfer: Transfer, _ outcome: Result<Void, HTTPTransportError>) {
+    if case .failure = outcome { transfer.forbidReuse() }
     curl_multi_remove_handle(queue.multi, transfer.handle)
     transfers[transfer.handle] = nil
     transfer.order.buffer.finish(outcome)
@@ -78,15 +80,6 @@ final class TransferLoop {
 
   private func millisecondsToNextDeadline() -> Int32 {
     guard let next = transfers.values.compactMap(\.deadline).min() else { return .max }
-    return Int32(clamping: (next - .now).wholeMilliseconds)
-  }
-}
-
-extension Duration {
-  /// Rounded up and never negative, so that a sleep of this length never ends early.
-  var wholeMilliseconds: Int64 {
-    let (seconds, attoseconds) = components
-    let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-    return overflow ? .max : max(0, milliseconds + (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
+    return (next - .now).pollMilliseconds
   }
 }

@@ -3,6 +3,7 @@ import CCurl
 import COpenSSL
 import CertificateTrust
 import HTTP
+import Threads
 
 /// Sets the options of one easy handle and stores the first error of libcurl. A transfer with a missing option must not
 /// start.
@@ -14,17 +15,19 @@ struct TransferOptions {
     self.handle = handle
   }
 
-  mutating func setTransport(connectWithin deadline: Duration) {
+  /// - Parameter mayShareConnection: with HTTP/2, if the server has it. libcurl 7.88 stops reading a connection of
+  ///   HTTP/2 while one of its responses is paused, so a stream needs its own.
+  mutating func setTransport(connectWithin deadline: Duration, mayShareConnection: Bool) {
     set(CURLOPT_NOSIGNAL, to: 1)
     set(CURLOPT_PROTOCOLS_STR, to: "https")
-    set(CURLOPT_HTTP_VERSION, to: Int(CURL_HTTP_VERSION_1_1))
+    set(CURLOPT_HTTP_VERSION, to: Int(mayShareConnection ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
     set(CURLOPT_FOLLOWLOCATION, to: 0)
     set(CURLOPT_DISALLOW_USERNAME_IN_URL, to: 1)
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, to: 1)
     set(CURLOPT_TCP_KEEPALIVE, to: 1)
     set(CURLOPT_UPLOAD_BUFFERSIZE, to: 16 << 10)
     // libcurl's own limit for connecting is 300 s, also for the value 0. The deadline is normally shorter.
-    set(CURLOPT_CONNECTTIMEOUT_MS, to: Int(Int32(clamping: max(1, deadline.wholeMilliseconds))))
+    set(CURLOPT_CONNECTTIMEOUT_MS, to: Int(max(1, deadline.pollMilliseconds)))
     // Ending a transfer must not wait for a name server. The resolver's thread ends when it has its result.
     set(CURLOPT_QUICK_EXIT, to: 1)
   }

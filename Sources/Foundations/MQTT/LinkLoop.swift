@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
+import Threads
 
 /// The main loop of a connection's thread. It sleeps in poll(2) until there is work for the socket, the task or the
 /// keepalive. An idle connection wakes twice per keepalive, for PINGREQ and for PINGRESP.
@@ -77,9 +78,7 @@ final class LinkLoop {
       pollfd(fd: client.socket, events: Int16(events), revents: 0),
       pollfd(fd: link.wakeUp, events: Int16(POLLIN), revents: 0),
     ]
-    let (seconds, attoseconds) = max(.zero, moment - .now).components
-    let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000 + 1
-    guard poll(&descriptors, 2, Int32(clamping: milliseconds)) > 0 else { return 0 }
+    guard poll(&descriptors, 2, (moment - .now).pollMilliseconds) > 0 else { return 0 }
     if descriptors[1].revents != 0 { link.emptyWakeUp() }
     return Int32(descriptors[0].revents)
   }

@@ -8,11 +8,17 @@ import Glibc
 @discardableResult
 package func overwriteFreedMemory() -> Bool { approval_linux_overwrite_freed_memory() == 1 }
 
-/// Gives pages with nothing but freed memory back to the kernel. Call where much has been freed, and nobody waits: all
+/// Gives pages with nothing but freed memory back to the kernel. Call where much has been freed, and nothing waits: all
 /// threads' allocations wait meanwhile.
 /// - Returns: whether there were any.
 @discardableResult
 package func giveBackFreedMemory() -> Bool { approval_linux_give_back_freed_memory() == 1 }
+
+/// For a process with secrets in its memory: no core dumps, and freed memory is overwritten. Call once at start.
+package func protectMemory() {
+  forbidMemoryDumps()
+  overwriteFreedMemory()
+}
 
 /// Disables core dumps and debuggers of the same user, which could expose secrets. Call once at start.
 /// - Returns: whether the kernel accepted both settings.

@@ -2,6 +2,7 @@
 import CSpawn
 import Glibc
 import MobileAuth
+import Threads
 import UnixSockets
 
 /// The connection to a plug-in: a Unix socket, or one end of a pair whose other end is the standard input and output of
@@ -54,7 +55,7 @@ final class PluginLink: Sendable {
     defer { close(process) }
     let deadline = ContinuousClock.now + .milliseconds(500)
     var watched = pollfd(fd: process, events: Int16(POLLIN), revents: 0)
-    while case let left = deadline - .now, left > .zero, poll(&watched, 1, Int32(left.milliseconds) + 1) < 0,
+    while case let left = deadline - .now, left > .zero, poll(&watched, 1, left.pollMilliseconds) < 0,
       errno == EINTR
     {}
   }
@@ -72,8 +73,7 @@ final class PluginLink: Sendable {
       let left = deadline - .now
       guard left > .zero else { return .timeIsOver }
       var watched = pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)
-      // Rounded up: a last part of a millisecond is not spent in calls that return at once.
-      let ready = poll(&watched, 1, Int32(min(left, .seconds(60)).milliseconds) + 1)
+      let ready = poll(&watched, 1, left.pollMilliseconds)
       if ready == 0 || (ready < 0 && errno == EINTR) { continue }
       let count = recv(socket.descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
       if count < 0, errno == EINTR || errno == EAGAIN { continue }

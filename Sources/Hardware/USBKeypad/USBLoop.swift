@@ -2,6 +2,7 @@
 import CUSB
 import Glibc
 import Secrets
+import Threads
 
 /// The main loop of a keypad's thread: sleep in libusb until a device is plugged in or unplugged or a key is pressed.
 /// libusb itself wakes the thread once a minute at most; while a device is refused, the thread wakes each second.
@@ -120,8 +121,8 @@ final class USBLoop {
       libusb_free_pollfds(list)
     }
     let second = Duration.seconds(1)
-    let wait = comparison.map { max(.zero, min($0 - .now, second)) } ?? (refused.isEmpty ? nil : second)
-    poll(&descriptors, nfds_t(descriptors.count), wait.map { Int32($0 / .milliseconds(1)) + 1 } ?? -1)
+    let wait = comparison.map { min($0 - .now, second) } ?? (refused.isEmpty ? nil : second)
+    poll(&descriptors, nfds_t(descriptors.count), wait?.pollMilliseconds ?? -1)
     if descriptors[0].revents != 0 {
       watch.drain()
       comparison = comparison ?? .now + Self.settling

@@ -31,6 +31,8 @@ struct RelayOrders: Sendable {
     }
     let replies = [.head(response.withoutBody)] + chunks(of: response.body) + [.end(isTruncated: response.isTruncated)]
     try await socket.send(replies.map(\.bytes))
+    // The response is sent: nothing waits for this.
+    giveBackFreedMemory()
   }
 
   private func stream(_ request: HTTPRequest, _ trust: RelayTrust, _ socket: RelaySocket) async throws(RelayError) {

@@ -10,8 +10,7 @@ import TokenDaemon
 extension Enroll: OneShotCommand {
   package func perform() async throws {
     try await reporting(json) {
-      forbidMemoryDumps()
-      overwriteFreedMemory()
+      protectMemory()
       let text = try readURI()
       // Rejects invalid input before the service is contacted.
       if server == nil { try Backends.check(options(text)) }

@@ -10,8 +10,7 @@ import Vault
 extension OneTimePasswordCommand: OneShotCommand {
   package func perform() async throws {
     try await reporting(json) {
-      forbidMemoryDumps()
-      overwriteFreedMemory()
+      protectMemory()
       let environment = TokenEnvironment.system()
       show(try fromService() ?? fromVault(in: environment), on: environment.clock)
     }

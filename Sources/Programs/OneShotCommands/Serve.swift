@@ -23,6 +23,8 @@ extension Device: OneShotCommand {
 
 private func serve(_ options: ServiceOptions, network: NetworkAccess) async throws {
   // Must run before the first secret is in memory.
+  // A reader of the log that ends must not end the service.
+  signal(SIGPIPE, SIG_IGN)
   protectMemory()
   let configuration = try options.config.map(Configuration.read) ?? Configuration()
   var state = options.state
@@ -48,12 +50,5 @@ private func serve(_ options: ServiceOptions, network: NetworkAccess) async thro
 
 /// The service manager then starts the service again.
 private let exitCodeAfterReset: Int32 = 85
-
-private func protectMemory() {
-  // A reader of the log that ends must not end the service.
-  signal(SIGPIPE, SIG_IGN)
-  forbidMemoryDumps()
-  overwriteFreedMemory()
-}
 
 private let serviceManager = ServiceManager(environment)

@@ -28,8 +28,7 @@ struct Main {
     // The reader of the log may end before this process.
     signal(SIGPIPE, SIG_IGN)
     // Access tokens pass through this process.
-    forbidMemoryDumps()
-    overwriteFreedMemory()
+    protectMemory()
     do throws(NetworkProcess.StartError) {
       let manager = ServiceManager(environment)
       try await NetworkProcess(at: arguments.last, environment: environment).run(

@@ -116,8 +116,7 @@ package struct Enroll: DaemonCommand {
       let service = ControlClient(path: state.controlSocket)
       // The daemon's program checks arguments that depend on the kind of server. The input stays unread for it.
       guard uri == nil || uri == "-", mailbox == nil, service.isServiceRunning else { try OtherProgram.daemon.start() }
-      forbidMemoryDumps()
-      overwriteFreedMemory()
+      protectMemory()
       guard let made = try throughService(try readURI()) else {
         throw CommandError(.unavailable, "the service has ended meanwhile; retry")
       }

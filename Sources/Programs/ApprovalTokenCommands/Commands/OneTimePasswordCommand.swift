@@ -26,8 +26,7 @@ package struct OneTimePasswordCommand: DaemonCommand {
   /// - Parameter clock: its wall clock says for how long the code is still valid.
   func run(on clock: any TokenClock) throws {
     try reporting(json) {
-      forbidMemoryDumps()
-      overwriteFreedMemory()
+      protectMemory()
       guard let code = try fromService() else { try OtherProgram.daemon.start() }
       show(code, on: clock)
     }

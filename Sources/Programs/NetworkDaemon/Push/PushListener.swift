@@ -77,7 +77,7 @@ package final class PushListener: Sendable {
 
   private static func read(_ caller: Int32, within limit: Duration) -> [UInt8]? {
     var watched = pollfd(fd: caller, events: Int16(POLLIN), revents: 0)
-    guard poll(&watched, 1, Int32(clamping: Int64(limit / .milliseconds(1)) + 1)) > 0 else { return nil }
+    guard poll(&watched, 1, limit.pollMilliseconds) > 0 else { return nil }
     var chunk = [UInt8](repeating: 0, count: 4096)
     let count = recv(caller, &chunk, chunk.count, Int32(MSG_DONTWAIT))
     return Array(chunk.prefix(max(count, 0)))

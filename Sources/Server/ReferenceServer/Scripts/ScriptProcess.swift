@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CSpawn
 import Glibc
+import Threads
 import TokenServerCore
 
 /// One run of a program: bytes in, bytes out, with a time limit. The program and everything that it started in its
@@ -61,8 +62,7 @@ struct ScriptProcess {
       var watched = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
       let left = deadline - Uptime.now()
       guard left > .zero else { return nil }
-      // Rounded up: a last part of a millisecond is not spent in calls that return at once.
-      let ready = poll(&watched, 1, Int32(min(left, .seconds(60)).milliseconds) + 1)
+      let ready = poll(&watched, 1, left.pollMilliseconds)
       if ready == 0 || (ready < 0 && errno == EINTR) { continue }
       let count = Glibc.read(descriptor, &buffer, buffer.count)
       if count < 0, errno == EINTR { continue }

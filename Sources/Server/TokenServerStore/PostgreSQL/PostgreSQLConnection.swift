@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CPostgreSQL
 import Glibc
+import Threads
 import TokenServerCore
 
 /// One connection to a database, for one thread at a time.
@@ -138,7 +139,7 @@ final class PostgreSQLConnection {
     var descriptors = [
       pollfd(fd: socket, events: Int16(POLLIN), revents: 0), pollfd(fd: wakeUp, events: Int16(POLLIN), revents: 0),
     ]
-    poll(&descriptors, 2, Int32(clamping: limit.milliseconds))
+    poll(&descriptors, 2, limit.pollMilliseconds)
     guard PQconsumeInput(connection) == 1 else { throw lost() }
     var payloads: [String] = []
     while let notification = PQnotifies(connection) {
@@ -221,12 +222,12 @@ final class PostgreSQLConnection {
 
   private func wait(for events: Int32, until deadline: ContinuousClock.Instant) throws {
     var descriptor = pollfd(fd: socket, events: Int16(events), revents: 0)
-    let milliseconds = (deadline - .now).milliseconds
-    guard milliseconds > 0 else {
+    let left = deadline - .now
+    guard left > .zero else {
       isBroken = true
       throw PostgreSQLError(state: "", message: "the database does not answer")
     }
-    poll(&descriptor, 1, Int32(clamping: milliseconds))
+    poll(&descriptor, 1, left.pollMilliseconds)
   }
 
   private func lost() -> PostgreSQLError {

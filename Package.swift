@@ -283,6 +283,7 @@ let package = Package(
     .systemLibrary(name: "CLinux", path: path("CLinux", .system)),
     .systemLibrary(name: "CSpawn", path: path("CSpawn", .system)),
     systemLibrary("COpenSSL", pkgConfig: "libcrypto", debian: "libssl-dev"),
+    delayLoadedLibrary("CTLS"),
     delayLoadedLibrary("CRNP"),
     delayLoadedLibrary("CCurl"),
     systemLibrary("CSQLite", pkgConfig: "sqlite3", debian: "libsqlite3-dev"),
@@ -309,11 +310,13 @@ let package = Package(
     module("OpenPGP", in: .foundations, over: ["Secrets", "CRNP"]),
     module("Threads", in: .foundations, over: ["CLinux"]),
     module("HTTP", in: .foundations, over: ["DisplayText"]),
-    module("CertificateTrust", in: .foundations, over: ["CLinux", "HTTP", "COpenSSL"]),
+    module("CertificateTrust", in: .foundations, over: ["CLinux", "HTTP", "COpenSSL", "CTLS"]),
     module(
-      "CurlHTTP", in: .foundations, over: ["CertificateTrust", "DisplayText", "HTTP", "CCurl", "COpenSSL", "Threads"]),
+      "CurlHTTP", in: .foundations,
+      over: ["CertificateTrust", "DisplayText", "HTTP", "CCurl", "COpenSSL", "CTLS", "Threads"]),
     module(
-      "MQTT", in: .foundations, over: ["CertificateTrust", "CMosquitto", "COpenSSL", "HTTP", "Secrets", "Threads"]),
+      "MQTT", in: .foundations,
+      over: ["CertificateTrust", "CMosquitto", "COpenSSL", "CTLS", "HTTP", "Secrets", "Threads"]),
     module("JSONValues", in: .foundations, over: ["DisplayText"]),
     module("DisplayText", in: .foundations),
     module("UnixSockets", in: .foundations),
@@ -408,10 +411,8 @@ let package = Package(
     module(
       "OneShotCommands", in: .programs,
       over: [
-        "ApprovalTokenCommands", "Boards", "CLinux", "ControlProtocol", "DisplayText", "MobileAuth", "NetworkDaemon",
-        "RelayProtocol",
-        "Secrets",
-        "ServerBackends", "TokenDaemon", "Vault", argumentParser,
+        "ApprovalTokenCommands", "Boards", "CLinux", "ControlProtocol", "Cryptography", "DisplayText", "MobileAuth",
+        "NetworkDaemon", "RelayProtocol", "Secrets", "ServerBackends", "TokenDaemon", "Vault", argumentParser,
       ]),
     program(
       "approval-token", over: ["ApprovalTokenCommands", "Secrets", argumentParser], linking: foundationEssentials),

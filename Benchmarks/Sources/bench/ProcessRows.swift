@@ -5,8 +5,6 @@
 /// comparison with curl.
 enum ProcessRows {
   private static let rounds = 15
-  /// Seconds without a request, for wake-ups.
-  private static let idle = 60.0
 
   static func measure(on stage: Stage) throws -> [Row] {
     let server = try TokenServer(on: stage, named: "process-server")
@@ -44,10 +42,11 @@ enum ProcessRows {
   private static func idleRows(_ token: Token) -> [Row] {
     guard let network = token.networkReadings else { return [] }
     let readings = [token.readings, network]
+    pause(seconds: IdleRows.settling)
     let before = readings.map(\.wakeUps)
-    pause(seconds: idle)
+    pause(seconds: IdleRows.seconds)
     let wakeUps = zip(readings, before).reduce(0) { $0 + $1.0.wakeUps(since: $1.1) }
-    let rate = Double(wakeUps) / idle
+    let rate = Double(wakeUps) / IdleRows.seconds
     let memory = readings.compactMap(\.unreclaimable)
     return [
       Row(

@@ -11,6 +11,10 @@ package enum CryptographyError: Error, Equatable, Sendable {
   case libraryFailure(String)
 }
 
+/// Leaves the texts of OpenSSL's errors, 80 KiB, out of memory. `CryptographyError.libraryFailure` then has OpenSSL's
+/// number, which `openssl errstr` explains. For a process without TLS. Call before everything else.
+package func omitErrorTexts() { OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS), nil) }
+
 /// The last error of OpenSSL on this thread. Clears the error queue.
 func libraryFailure(_ call: String) -> CryptographyError {
   let code = ERR_get_error()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CMosquitto
 import COpenSSL
+import CTLS
 import CertificateTrust
 import Glibc
 import Secrets

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import COpenSSL
+import CTLS
 import CertificateTrust
 import HTTP
 

@@ -2,6 +2,7 @@
 import ApprovalTokenCommands
 import ArgumentParser
 import Boards
+import Cryptography
 import Glibc
 import NetworkDaemon
 import RelayProtocol
@@ -17,6 +18,7 @@ extension Serve: OneShotCommand {
 
 extension Device: OneShotCommand {
   package func perform() async throws {
+    omitErrorTexts()
     try await reporting { try await serve(options, network: .through(Relay(path: relay))) }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// libcrypto and libssl, as the distribution ships them.
+// libcrypto, as the distribution ships it.
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -13,12 +13,6 @@
 #include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
-#include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
-
-// libcurl takes the end of a connection for the end of an answer; this asks for TLS's goodbye again (RFC 9112 §9.8).
-static inline void approval_ssl_refuse_silent_end(SSL_CTX *context) {
-  SSL_CTX_clear_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
-}

@@ -564,7 +564,10 @@ let package = Package(
     testSupport("JSONSchema", over: ["JSONValues"]),
     testSupport("OpenSSLProgram", over: []),
     testSupport("TestAM", over: ["COpenSSL", "Cryptography", "JSONValues", "Secrets"]),
-    testSupport("OfflineAttack", over: ["COpenSSL"], computes: true),
+    testSupport("OfflineAttack", over: ["COfflineAttack", "COpenSSL"], computes: true),
+    .target(
+      name: "COfflineAttack", dependencies: ["COpenSSL"], path: "Tests/Support/COfflineAttack",
+      cSettings: [.unsafeFlags(["-O2"])]),
     testSupport("VaultModel", over: ["Vault", "MobileAuth", "Cryptography", "Secrets", "ApprovalTestKit"]),
     .executableTarget(
       name: "vault-crash-probe", dependencies: ["VaultModel", "Vault", "MobileAuth"],

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import COfflineAttack
 import COpenSSL
 
 /// An independent implementation of the key derivation of docs/pin.md, over OpenSSL and in ordinary memory, as an
@@ -9,12 +10,8 @@ enum Formula {
     purpose: String
   ) -> [UInt8] {
     var stretched = [UInt8](repeating: 0, count: 32)
-    let done = pin.withUnsafeBytes { pin in
-      EVP_PBE_scrypt(
-        pin.bindMemory(to: CChar.self).baseAddress, pin.count, salt, salt.count, 1 << UInt64(logCost),
-        UInt64(blockSize), UInt64(parallelization), 1 << 30, &stretched, 32)
-    }
-    precondition(done == 1, "scrypt")
+    attack_scrypt(
+      pin, pin.count, salt, salt.count, UInt32(logCost), UInt32(blockSize), UInt32(parallelization), &stretched)
     return hkdf(lengthAndBytes(stretched) + lengthAndBytes(binding), info: purpose)
   }
 
@@ -37,12 +34,9 @@ enum Formula {
     return publicKey
   }
 
-  /// SHA-256, fetched once: in OpenSSL, a fetch takes longer than a digest.
-  private nonisolated(unsafe) static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
-
   static func sha256(_ bytes: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 32)
-    precondition(EVP_Digest(bytes, bytes.count, &digest, nil, algorithm, nil) == 1, "SHA-256")
+    attack_sha256(bytes, bytes.count, &digest)
     return digest
   }
 
@@ -54,9 +48,9 @@ enum Formula {
 
   /// HMAC-SHA-256 (RFC 2104).
   private static func hmac(key: [UInt8], _ message: [UInt8]) -> [UInt8] {
-    let key = key.count > 64 ? sha256(key) : key
-    let padded = key + [UInt8](repeating: 0, count: 64 - key.count)
-    return sha256(padded.map { $0 ^ 0x5C } + sha256(padded.map { $0 ^ 0x36 } + message))
+    var tag = [UInt8](repeating: 0, count: 32)
+    attack_hmac(key, key.count, message, message.count, &tag)
+    return tag
   }
 
   private static func lengthAndBytes(_ bytes: [UInt8]) -> [UInt8] {

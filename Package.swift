@@ -544,7 +544,7 @@ let package = Package(
       resources: [.copy("Fixtures")]),
     tests("MQTTTests", of: ["MQTT", "HTTP", "ProgramHarness", "Secrets"]),
     tests("SecretsTests", of: ["Secrets"]),
-    tests("CryptographyTests", of: ["Cryptography", "OpenSSLProgram", "Secrets"]),
+    tests("CryptographyTests", of: ["COpenSSL", "Cryptography", "OpenSSLProgram", "Secrets"]),
     tests("SQLiteTests", of: ["SQLite", "CSQLite"]),
     tests("DelayLoadTests", of: ["CDelayLoadProbe"]),
     .target(name: "CDelayLoadProbe", dependencies: ["CDelayLoad"], path: "Tests/Support/CDelayLoadProbe"),

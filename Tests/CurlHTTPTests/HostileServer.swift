@@ -13,13 +13,11 @@ struct HostileServer: Sendable, Codable {
   let authorityFile: String
   var trust: ServerTrust { ServerTrust(authorityFile: authorityFile) }
 
-  enum Kind: String { case http1 = "", http2, oldTLS = "old-tls" }
-
-  init(_ certificate: Certificate = .good, _ kind: Kind = .http1) throws {
+  init(_ certificate: Certificate = .good, oldTLS: Bool = false) throws {
     let files = try Certificate.directory.get()
     authorityFile = files + "root.pem"
     port = try HostileProcess.shared.get().start(
-      "\(files)\(certificate.rawValue).pem \(files)leaf.key \(kind.rawValue)")
+      "\(files)\(certificate.rawValue).pem \(files)leaf.key" + (oldTLS ? " old-tls" : ""))
   }
 
   /// Starts a proxy that connects every tunnel to this server.

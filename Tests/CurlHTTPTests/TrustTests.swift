@@ -137,7 +137,7 @@ struct TrustTests {
   }
 
   @Test("Refuses TLS before 12") func refusesTLSBefore12() async throws {
-    let server = try HostileServer(.good, .oldTLS)
+    let server = try HostileServer(oldTLS: true)
     let http = CurlHTTPTransport(trust: ServerTrust(pins: [try Certificate.pin()]))
     let failure = await #expect(throws: HTTPTransportError.self) {
       try await http.send(HTTPRequest(.get, server.url("status/204")))

@@ -17,6 +17,7 @@ package final class CurlHTTPTransport: HTTPTransport, Sendable {
 
   package func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
     let (delivery, head) = try await open(request, deadlineCovers: .wholeAnswer)
+    guard head.saysWhereItEnds else { throw .malformed("a response without a length") }
     let limit = request.maximumBodyBytes
     if let announced = head.headers["Content-Length"].flatMap({ Int($0) }), announced > limit, !request.takesBeginning {
       throw .tooLarge(limit: limit)
@@ -64,6 +65,15 @@ package final class CurlHTTPTransport: HTTPTransport, Sendable {
       throw .redirected(to: String(target.prefix(256)))
     }
     return (delivery, head)
+  }
+}
+
+extension HTTPResponse {
+  /// libcurl treats the end of a connection as the end of a response even without TLS's close_notify. An attacker on
+  /// the network can cause that. RFC 9112 §9.8 requires close_notify; this client requires a length instead, which all
+  /// HTTP/1.1 servers in use send.
+  fileprivate var saysWhereItEnds: Bool {
+    headers["Content-Length"] != nil || headers["Transfer-Encoding"] != nil || status == 204 || status == 304
   }
 }
 

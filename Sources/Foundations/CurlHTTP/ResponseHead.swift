@@ -2,8 +2,8 @@
 import DisplayText
 import HTTP
 
-/// Assembles the head of a response from the lines that libcurl reads, or writes for HTTP/2 (RFC 9112 §§2–5). Interim
-/// 1xx heads and trailers count towards the limit and are discarded.
+/// Assembles the head of a response from the lines that libcurl reads (RFC 9112 §§2–5). Interim 1xx heads and trailers
+/// count towards the limit and are discarded.
 struct ResponseHead {
   /// The maximum size of all heads and trailers together.
   static let maximumBytes = 64 << 10
@@ -11,15 +11,6 @@ struct ResponseHead {
   private(set) var response = HTTPResponse(status: 0)
   private(set) var isComplete = false
   private var byteCount = 0
-  private var isHTTP2 = false
-
-  /// libcurl treats the end of a connection as the end of a response of HTTP/1.1 even without TLS's close_notify. An
-  /// attacker on the network can cause that. RFC 9112 §9.8 requires close_notify; this client requires a length
-  /// instead, which all servers in use send. HTTP/2 marks the end of each response.
-  var saysWhereItEnds: Bool {
-    isHTTP2 || response.headers["Content-Length"] != nil || response.headers["Transfer-Encoding"] != nil
-      || response.status == 204 || response.status == 304
-  }
 
   /// - Returns: whether this line completed the head.
   mutating func take(line: UnsafeRawBufferPointer) throws(HTTPTransportError) -> Bool {
@@ -37,7 +28,6 @@ struct ResponseHead {
     }
     if content.starts(with: "HTTP/".utf8) {
       response = HTTPResponse(status: try status(in: content))
-      isHTTP2 = content.starts(with: "HTTP/2 ".utf8)
     } else {
       try takeField(content)
     }

@@ -13,7 +13,7 @@ final class Transfer {
 
   private var head = ResponseHead()
   /// The reason why a callback stopped the transfer. libcurl reports only that it was stopped.
-  private var refusal: HTTPTransportError? { didSet { forbidReuse() } }
+  private var refusal: HTTPTransportError?
   private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
   private let headerLines: HeaderLines
   private let certificateVerifier: CertificateVerifier
@@ -27,8 +27,7 @@ final class Transfer {
     errorText.pointee = 0
     headerLines = HeaderLines(order.request)
     var options = TransferOptions(handle: handle)
-    options.setTransport(
-      connectWithin: order.request.deadline, mayShareConnection: order.deadlineScope == .wholeAnswer)
+    options.setTransport(connectWithin: order.request.deadline)
     options.setTrust(verifier)
     options.setRequest(order.request, headerLines: headerLines)
     options.set(CURLOPT_ERRORBUFFER, to: errorText)
@@ -48,10 +47,6 @@ final class Transfer {
   func resume() {
     curl_easy_pause(handle, CURLPAUSE_CONT)
   }
-
-  /// The next request makes a new connection. libcurl would keep one of HTTP/2 after a deadline, and a connection that
-  /// has silently died would also fail the next requests.
-  func forbidReuse() { approval_curl_set_long(handle, CURLOPT_FORBID_REUSE, 1) }
 
   func outcome(of result: CURLcode) -> Result<Void, HTTPTransportError> {
     if let refusal { return .failure(refusal) }
@@ -78,10 +73,6 @@ final class Transfer {
     var response = head.response
     response.certificateExpiry = certificateVerifier.expiry
     order.buffer.put(head: response)
-    guard order.deadlineScope == .headOnly || head.saysWhereItEnds else {
-      refusal = .malformed("a response without a length")
-      return 0
-    }
     return line.count
   }
 

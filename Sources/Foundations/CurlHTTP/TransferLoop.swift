@@ -72,7 +72,6 @@ final class TransferLoop {
   }
 
   private func finish(_ transfer: Transfer, _ outcome: Result<Void, HTTPTransportError>) {
-    if case .failure = outcome { transfer.forbidReuse() }
     curl_multi_remove_handle(queue.multi, transfer.handle)
     transfers[transfer.handle] = nil
     transfer.order.buffer.finish(outcome)

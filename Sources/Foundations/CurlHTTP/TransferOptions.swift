@@ -16,12 +16,10 @@ struct TransferOptions {
     self.handle = handle
   }
 
-  /// - Parameter mayShareConnection: with HTTP/2, if the server has it. libcurl 7.88 stops reading a connection of
-  ///   HTTP/2 while one of its responses is paused, so a stream needs its own.
-  mutating func setTransport(connectWithin deadline: Duration, mayShareConnection: Bool) {
+  mutating func setTransport(connectWithin deadline: Duration) {
     set(CURLOPT_NOSIGNAL, to: 1)
     set(CURLOPT_PROTOCOLS_STR, to: "https")
-    set(CURLOPT_HTTP_VERSION, to: Int(mayShareConnection ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
+    set(CURLOPT_HTTP_VERSION, to: Int(CURL_HTTP_VERSION_1_1))
     set(CURLOPT_FOLLOWLOCATION, to: 0)
     set(CURLOPT_DISALLOW_USERNAME_IN_URL, to: 1)
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, to: 1)

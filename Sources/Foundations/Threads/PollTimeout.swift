@@ -6,7 +6,6 @@ extension Duration {
   package var pollMilliseconds: Int32 {
     let (seconds, attoseconds) = components
     let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-    // At most a second: the sum can exceed the range only for a value that is clamped anyway.
     let (sum, overflowsToo) = milliseconds.addingReportingOverflow(
       (attoseconds + 999_999_999_999_999) / 1_000_000_000_000_000)
     return overflow || overflowsToo ? (seconds < 0 ? 0 : .max) : Int32(clamping: max(0, sum))

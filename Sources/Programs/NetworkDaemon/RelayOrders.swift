@@ -3,10 +3,14 @@ import HTTP
 import MQTT
 import RelayProtocol
 import Secrets
+import Synchronization
 
 /// Carries out orders of the device process.
 struct RelayOrders: Sendable {
   let clients: NetworkClients
+  private let requests = RequestCount()
+
+  init(clients: NetworkClients) { self.clients = clients }
 
   /// - Parameter receipts: those of the messages of a subscription.
   /// - Throws: when the device process has ended the connection.
@@ -25,14 +29,14 @@ struct RelayOrders: Sendable {
   }
 
   private func send(_ request: HTTPRequest, _ trust: RelayTrust, _ socket: RelaySocket) async throws(RelayError) {
+    requests.begin()
+    defer { requests.end() }
     let response: HTTPResponse
     do throws(HTTPTransportError) { response = try await clients.client(trust, for: request).send(request) } catch {
       return try await socket.send(.failed(error))
     }
     let replies = [.head(response.withoutBody)] + chunks(of: response.body) + [.end(isTruncated: response.isTruncated)]
     try await socket.send(replies.map(\.bytes))
-    // The response is sent: nothing waits for this.
-    giveBackFreedMemory()
   }
 
   private func stream(_ request: HTTPRequest, _ trust: RelayTrust, _ socket: RelaySocket) async throws(RelayError) {
@@ -112,6 +116,18 @@ struct RelayOrders: Sendable {
     }
     defer { listening.cancel() }
     for await _ in hints { try await socket.send(.hint) }
+  }
+}
+
+/// The number of requests in progress. After the last one, freed memory is given back.
+private final class RequestCount: Sendable {
+  private let count = Atomic(0)
+
+  func begin() { count.add(1, ordering: .relaxed) }
+
+  func end() {
+    guard count.subtract(1, ordering: .relaxed).newValue == 0 else { return }
+    giveBackFreedMemory()
   }
 }
 

@@ -24,9 +24,9 @@ extension Device: OneShotCommand {
 }
 
 private func serve(_ options: ServiceOptions, network: NetworkAccess) async throws {
-  // Must run before the first secret is in memory.
   // A reader of the log that ends must not end the service.
   signal(SIGPIPE, SIG_IGN)
+  // Before the first secret is in memory.
   protectMemory()
   let configuration = try options.config.map(Configuration.read) ?? Configuration()
   var state = options.state

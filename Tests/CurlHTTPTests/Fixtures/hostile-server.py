@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """TLS servers that violate the protocol in different ways, selected by path.
 
-Every line on stdin starts a server and prints its port to stdout: "CERTIFICATES KEY", "CERTIFICATES KEY old-tls",
-"CERTIFICATES KEY http2" for one that prefers HTTP/2, or "proxy PORT" for a proxy that connects every tunnel to the
-server at PORT. All end when stdin is closed.
+Every line on stdin starts a server and prints its port to stdout: "CERTIFICATES KEY", "CERTIFICATES KEY old-tls", or
+"proxy PORT" for a proxy that connects every tunnel to the server at PORT. All end when stdin is closed.
 """
 
 import socket
@@ -12,8 +11,6 @@ import struct
 import sys
 import threading
 import time
-
-from hostile_http2 import HTTP2Connection
 
 MEGABYTE = bytes(1 << 20)
 FOREVER = range(1 << 62)
@@ -248,12 +245,10 @@ class Connection:
 
 
 class Server:
-    def __init__(self, certificates, key, kind=""):
+    def __init__(self, certificates, key, old_tls=""):
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(certificates, key)
-        if kind == "http2":
-            self.context.set_alpn_protocols(["h2", "http/1.1"])
-        if kind == "old-tls":
+        if old_tls:
             self.context.set_ciphers("ALL:@SECLEVEL=0")
             self.context.minimum_version = ssl.TLSVersion.TLSv1
             self.context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -272,8 +267,7 @@ class Server:
     def serve(self, raw):
         try:
             with self.context.wrap_socket(raw, server_side=True) as stream:
-                isHTTP2 = stream.selected_alpn_protocol() == "h2"
-                (HTTP2Connection if isHTTP2 else Connection)(stream, self).serve()
+                Connection(stream, self).serve()
         except (OSError, ValueError):
             pass  # The client closed the connection or rejected the certificate, as its test expects.
 

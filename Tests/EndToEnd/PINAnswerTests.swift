@@ -118,7 +118,8 @@ extension EndToEnd {
         #expect(fixture.server.logged(": PIN ") == 0)
 
         try await fixture.token.type("13589")
-        #expect(try await fixture.settled(transaction).hasPrefix("approved, receipt "))
+        let outcome = try await fixture.settled(transaction)
+        #expect(outcome.hasPrefix("approved, receipt "), "\(outcome)")
         #expect(try await fixture.portal.finalResult(of: transaction).usedAuthenticationAttempts == 1)
         let kinds = try await fixture.token.audit(of: transaction).map(\.kind)
         #expect(kinds == ["announced", "opened", "panel-unavailable", "decided", "settled"])

@@ -49,6 +49,7 @@ private struct CountingHandler: LogHandler {
       store: temporary.store, delivery: CallbackDelivery(allowing: ["127.0.0.0/8"]),
       clock: ServerClock { Timestamp(1000) },
       jitter: { 0 }, wakeUp: AsyncSignal(), log: log)
+    let began = ContinuousClock.now
     let running = Task { try await worker.run() }
     let deadline = ContinuousClock.now + .seconds(60)
     while errors.withLock({ $0 }) == 0, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
@@ -56,7 +57,9 @@ private struct CountingHandler: LogHandler {
     try await Task.sleep(for: .seconds(1))
     running.cancel()
     _ = await running.result
-    #expect((1...3).contains(errors.withLock { $0 }))
-    #expect(portal.count <= 1)
+    // A busy machine may take longer than the pause, 5 s.
+    let pauses = Int((ContinuousClock.now - began) / .seconds(5))
+    #expect((1...3 + 2 * pauses).contains(errors.withLock { $0 }))
+    #expect(portal.count <= 1 + pauses)
   }
 }

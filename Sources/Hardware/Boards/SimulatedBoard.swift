@@ -43,19 +43,22 @@ package final class SimulatedButton: Button {
   }
 
   /// Presses, keeps the button down for `duration`, and releases it, also if the task is canceled in the meantime.
-  package func hold(for duration: Duration) async {
-    let end = clock.now + duration
-    continuation.yield(.down(.approve, clock.now))
-    try? await clock.sleep(until: end)
-    // Not later than `end`, as real edges have the times of the kernel, not of a busy program.
-    continuation.yield(.up(min(clock.now, end)))
-  }
+  package func hold(for duration: Duration) async { await hold(from: clock.now, for: duration) }
 
   /// Two short presses, 200 ms apart.
   package func doublePress() async {
+    let second = clock.now + .milliseconds(200)
     await hold(for: .milliseconds(100))
-    try? await clock.sleep(until: clock.now + .milliseconds(100))
-    await hold(for: .milliseconds(100))
+    try? await clock.sleep(until: second)
+    await hold(from: min(clock.now, second), for: .milliseconds(100))
+  }
+
+  /// The edges are not later than planned, as real ones have the times of the kernel, not of a busy program.
+  private func hold(from start: MonotonicInstant, for duration: Duration) async {
+    let end = start + duration
+    continuation.yield(.down(.approve, start))
+    try? await clock.sleep(until: end)
+    continuation.yield(.up(min(clock.now, end)))
   }
 
   /// Presses a button and keeps it down until `release`. A press that ends otherwise is no gesture, however long it

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The cost of an idle token: memory, threads, wake-ups.
 struct IdleRows {
+  /// The measured time, without a request.
   static let seconds = 60.0
   /// The time after which the effects of enrollment and the first list, or of a request, are over.
   static let settling = 5.0

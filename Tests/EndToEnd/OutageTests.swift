@@ -89,9 +89,7 @@ extension EndToEnd {
         try await fixture.token.shows("outcome unknown, retrying")
         let mark = try fixture.token.log.mark
         try await fixture.server.start()
-        try await fixture.token.log.line(
-          with: "settled request \(transaction)", from: mark)
-        #expect(try await fixture.token.ending(of: transaction) == "expired")
+        #expect(try await fixture.token.ending(of: transaction, from: mark) == "expired")
         try await fixture.token.shows("idle, connected")
         #expect(try await fixture.portal.result(of: transaction).isAuthenticated == false)
       }

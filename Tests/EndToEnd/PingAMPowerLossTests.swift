@@ -19,8 +19,7 @@ extension EndToEnd {
           try await fixture.token.start()
           try await fixture.token.log.line(with: "request \(login.token): trying again")
           fixture.server.loseAnswers(0)
-          try await fixture.token.log.line(with: "settled request \(login.token)")
-          let ending = try await fixture.token.ending(of: login.token) ?? ""
+          let ending = try await fixture.token.ending(of: login.token)
           #expect(
             ending.hasPrefix(gesture == .hold ? "approved, receipt \(login.push.messageID)" : "denied"), "\(ending)")
           #expect(Set(fixture.am.received.dropFirst(before)).count == 1)

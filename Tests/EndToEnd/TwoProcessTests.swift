@@ -160,7 +160,7 @@ private struct KillTrial: CustomStringConvertible {
     let isApproved = try await fixture.portal.result(of: transaction).isAuthenticated
     if isApproved {
       _ = try await eventually("the approval in the audit chain") {
-        try await token.ending(of: transaction)?.hasPrefix("approved, receipt ") == true ? true : nil
+        try await token.audit(of: transaction).ending?.hasPrefix("approved, receipt ") == true ? true : nil
       }
     }
     let log = try await token.audit(of: transaction)

@@ -23,7 +23,7 @@ extension InteropPrivacyIDEA {
         #expect(status.contains(line))
         try await fixture.expect(
           .hold, on: login, toEndAs: "approved", seenAs: "accept", finally: "ACCEPT", with: serial)
-        #expect(try await fixture.token.ending(of: undelivered.token) == nil)
+        #expect(try await fixture.token.audit(of: undelivered.token).ending == nil)
         try dying.start()
         #expect(try await fixture.ending(of: undelivered).hasPrefix("approved"))
         #expect(try dying.challengeStatus(undelivered.portal) == "accept")

@@ -93,8 +93,7 @@ struct PushServerFixture: Sendable {
 
   /// The outcome in the token's log.
   func ending(of login: Login) async throws -> String {
-    try await token.log.line(with: "settled request \(login.token)", from: login.mark)
-    return try await token.ending(of: login.token) ?? ""
+    try await token.ending(of: login.token, from: login.mark)
   }
 
   /// Acts, waits for the outcome in the token's log, and compares the portal's result.

@@ -24,7 +24,10 @@ import Testing
     let path = fixture.database
     switch what {
     case "readable": mknod(path, S_IFREG | 0o604, 0)
-    case "symbolic link": symlink("/dev/null", path)
+    case "symbolic link":
+      // chmod(2) follows it: to a file of the test, never to one of the machine.
+      mknod("\(path).target", S_IFREG | 0o600, 0)
+      symlink("\(path).target", path)
     case "directory": mkdir(path, 0o700)
     default: mkfifo(path, 0o600)
     }

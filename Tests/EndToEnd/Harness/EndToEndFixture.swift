@@ -23,8 +23,7 @@ struct EndToEndFixture: Sendable {
   /// - Parameter kind: the kind of the audit entry.
   /// - Returns: the outcome as in the audit chain.
   func settled(_ transaction: String, as kind: String = "settled") async throws -> String {
-    try await token.log.line(with: "\(kind) request \(transaction)")
-    return try await token.ending(of: transaction) ?? ""
+    try await token.ending(of: transaction, as: kind)
   }
 
   /// Expects exactly one audit entry for the removal, and as the last entry: `removed` from the command, or `wiped`

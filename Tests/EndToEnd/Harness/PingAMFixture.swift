@@ -98,9 +98,7 @@ struct PingAMFixture: Sendable {
   /// The outcome in the token's log.
   /// - Parameter kind: the kind of the audit entry.
   func ending(of login: Login, as kind: String = "settled") async throws -> String {
-    try await token.log.line(with: "\(kind) request \(login.token)", from: login.mark)
-    // The log line comes before the entry in the vault.
-    return try await eventually("the end of \(login.token)") { try await token.ending(of: login.token) }
+    try await token.ending(of: login.token, as: kind, from: login.mark)
   }
 
   /// Registers a user's mechanism at the running service.

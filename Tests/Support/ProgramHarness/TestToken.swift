@@ -50,7 +50,7 @@ package final class TestToken: Sendable {
   package func begin(_ words: String...) throws -> ChildProcess { try launch(words) }
   package func begin(_ words: [String]) throws -> ChildProcess { try launch(words) }
 
-  private func launch(
+  func launch(
     _ words: [String], of program: String = Program.token, input: String = ""
   ) throws -> ChildProcess {
     var (words, input) = (words, input)
@@ -176,23 +176,6 @@ package final class TestToken: Sendable {
     try await eyes.output.line(with: "\"\(meaning)\"", from: mark)
   }
 
-  package struct AuditLine: Decodable, Sendable {
-    package let sequence: Int
-    package let kind: String
-    package let account: String?
-    package let transaction: String?
-    package let detail: String
-  }
-
-  /// The audit chain, or the lines of one transaction.
-  package func audit(of transaction: String? = nil) async throws -> [AuditLine] {
-    let lines = try await log("--lines", "10000").succeeded().decoded([AuditLine].self)
-    return lines.filter { transaction == nil || $0.transaction == transaction }
-  }
-
-  /// The last outcome of the transaction in the audit chain.
-  package func ending(of transaction: String) async throws -> String? { try await audit(of: transaction).ending }
-
   package struct Account: Decodable, Sendable, Equatable {
     package let account: String
     package let stage: String
@@ -272,19 +255,4 @@ package final class TestToken: Sendable {
   func pressCounts() async throws -> Bool {
     try await call(.init(request: "status")).answer(Panel.self).panel.pressCounts
   }
-
-  package func provesItsLog() async throws -> Bool {
-    struct Verification: Decodable { let intact: Bool }
-    return try await log("--verify").decoded(Verification.self).intact
-  }
-
-  /// The command `log`, by the program that `approval-token` would start in its place.
-  private func log(_ options: String...) async throws -> Outcome {
-    try await launch(["log", "--json"] + options, of: Program.service).outcome()
-  }
-}
-
-extension [TestToken.AuditLine] {
-  /// The last outcome in these lines.
-  package var ending: String? { last { ["settled", "unconfirmed"].contains($0.kind) }?.detail }
 }

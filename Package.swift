@@ -486,7 +486,7 @@ let package = Package(
       "OneShotCommandsTests",
       of: [
         "OneShotCommands", "ApprovalTestKit", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "SQLite",
-        "Secrets", "TokenDaemon", "Vault", argumentParser,
+        "Secrets", "TokenDaemon", "UnixSockets", "Vault", argumentParser,
       ]),
     tests("RelayProtocolTests", of: ["HTTP", "MQTT", "RelayProtocol", "Secrets", "Threads", "UnixSockets"]),
     tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues", "UnixSockets"]),

@@ -130,6 +130,40 @@ import Testing
     _ = try? await running.value
   }
 
+  @Test("While no server can be reached none counts as connected; one is tried when some may be reached again")
+  func outage() async throws {
+    let fixture = HandlerFixture()
+    let connectivity = fixture.inbox.connectivity
+    connectivity.set(.connected, to: fixture.otherServer.id)
+    let running = Task { try await listener(fixture).run() }
+    try await until { connectivity[fixture.server.id] == .connected }
+    connectivity.setOutage(.unreachable("gone"))
+    #expect(connectivity.all == [fixture.server.id: .disconnected, fixture.otherServer.id: .disconnected])
+    #expect(connectivity.faults[fixture.otherServer.id] == .unreachable("gone"))
+    fixture.server.fail(
+      "validate", .unreachable("a"), .unreachable("b"), .unreachable("c"), .rateLimited(retryAfter: nil))
+    fixture.server.breakStream(.unreachable("ended"))
+    for (attempt, pause) in [750, 1500, 3000].enumerated() {
+      await HandlerFixture.turn { fixture.clock.untilNextWakes == .milliseconds(pause) }
+      #expect(fixture.server.calls(of: "validate") == attempt + 1)
+      fixture.clock.advance(by: .milliseconds(pause))
+      try await until { fixture.server.calls(of: "validate") == attempt + 2 }
+    }
+    await HandlerFixture.turn { fixture.clock.untilNextWakes == .milliseconds(6000) }
+    connectivity.setOutage(nil)
+    #expect(connectivity.all == [fixture.server.id: .disconnected, fixture.otherServer.id: .connected])
+    try await until { fixture.server.calls(of: "validate") == 5 }
+    // A server that asks for a pause gets it.
+    await HandlerFixture.turn { fixture.clock.untilNextWakes == .milliseconds(12_000) }
+    connectivity.setOutage(nil)
+    fixture.clock.advance(by: .milliseconds(11_999))
+    #expect(fixture.server.calls(of: "validate") == 5)
+    fixture.clock.advance(by: .milliseconds(1))
+    try await until { connectivity[fixture.server.id] == .connected }
+    running.cancel()
+    _ = try? await running.value
+  }
+
   @Test("A deregistered device is wiped and the listener ends") func aDeregisteredDeviceIsWipedAndTheListenerEnds()
     async throws
   {

@@ -139,21 +139,31 @@ import UnixSockets
       let logger = Logger(label: "test") { _ in PlainLogRecorder { line in lines.withLock { $0.append(line) } } }
       let watch = NetworkProcessWatch(
         relay: relay, environment: clock, logger: LimitedLog(logger, clock: clock.clock)
-      ) { ends.add() }
+      ) { if $0 != nil { ends.add() } }
       let watching = Task { try await watch.run() }
       #expect(await eventually { lines.withLock { $0 }.contains { $0.contains("reached the network process") } })
       #expect(ends.count == 0)
       watching.cancel()
       try await watching.value
     }
-    let gone = Relay(path: path.withLock { $0 })
+    let place = path.withLock { $0 }
     let clock = TokenEnvironment.system()
+    let returns = Hints()
     let watch = NetworkProcessWatch(
-      relay: gone, environment: clock,
+      relay: Relay(path: place, patience: .seconds(30)), environment: clock,
       logger: LimitedLog(Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, clock: clock.clock)
-    ) { ends.add() }
+    ) { if $0 != nil { ends.add() } else { returns.add() } }
     let watching = Task { try await watch.run() }
     #expect(await eventually { ends.count == 1 })
+    #expect(returns.count == 0)
+    let listener = try listener(at: place)
+    defer { unlink(place) }
+    let running = Task { await listener.run() }
+    #expect(await eventually { returns.count == 1 })
+    #expect(ends.count == 1)
+    running.cancel()
+    await running.value
+    #expect(await eventually { ends.count == 2 })
     watching.cancel()
     try await watching.value
   }

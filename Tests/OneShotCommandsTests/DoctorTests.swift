@@ -2,10 +2,12 @@
 import ApprovalTestKit
 import ApprovalTokenCommands
 import ArgumentParser
+import ControlProtocol
 import Glibc
 import MobileAuth
 import Secrets
 import Testing
+import UnixSockets
 import Vault
 
 @testable import OneShotCommands
@@ -51,6 +53,19 @@ import Vault
       let source = DeviceSecret.Source.systemdCredential(path: "/run/credentials/device-secret")
       let result = Doctor.check(source, encrypted: "\(folder)/cred")
       #expect(result.verdict == verdict && result.text.contains(text))
+    }
+  }
+
+  /// Fails if a service that hangs, or has no free connection, makes a process with keys use the network.
+  @Test("Beside a service that does not answer, no server is reached") func silentService() async throws {
+    try await withFolder { folder in
+      let state = try #require(try Doctor.parseAsRoot(["--state", folder]) as? Doctor).state
+      _ = try networkAccess(state)
+      let socket = try UnixSocket.listening(at: state.controlSocket)
+      defer { unlink(state.controlSocket) }
+      let error = #expect(throws: CommandError.self) { _ = try networkAccess(state, within: 1) }
+      #expect(error?.description.hasPrefix("the service does not answer at \(state.controlSocket)") == true)
+      withExtendedLifetime(socket) {}
     }
   }
 

@@ -188,6 +188,22 @@ import Testing
     await #expect(throws: TokenServerError.self) { try await feed.run { _ in } }
   }
 
+  /// Fails if a proxy, whose error page never ends, stops the token from connecting again.
+  @Test("A refused stream whose body never ends is an error after the time limit of a request") func endlessError()
+    async throws
+  {
+    let server = try FakeServer { _ in
+      HTTPResponseStream(
+        status: 502, headers: [:], body: AsyncThrowingStream { $0.yield(Array("Bad Gateway".utf8)) })
+    }
+    let feed = feed(server, server.makeHTTPTransport())
+    let running = Task { try await feed.run { _ in } }
+    await server.clock.untilAsleep()
+    #expect(server.clock.untilNextWakes == HTTPRequest.defaultDeadline)
+    server.clock.advance(by: HTTPRequest.defaultDeadline)
+    await #expect(throws: TokenServerError.self) { try await running.value }
+  }
+
   @Test("A silent stream is dead after two beats and polled after two deaths")
   func aSilentStreamIsDeadAfterTwoBeatsAndPolledAfterTwoDeaths() async throws {
     let server = try FakeServer()

@@ -48,10 +48,10 @@ import Testing
   }
 
   @Test(
-    "A handler passes if it reacts, or handles a request",
+    "A handler passes if it reacts, or works",
     arguments: [
-      (HandlerState.waiting(1), HandlerState.waiting(2), nil), (.waiting(1), .handling(until: nil), nil),
-      (.handling(until: nil), nil, nil),
+      (HandlerState.waiting(1), HandlerState.waiting(2), nil), (.waiting(1), .working(until: ManualClock().now), nil),
+      (.working(until: ManualClock().now), nil, nil),
       (.absent, .waiting(1), nil), (.waiting(1), nil, "it has not reacted for 10 seconds"),
       (.absent, nil, "it has not reacted for 10 seconds"),
       (.failed, nil, "it does not run because of an error, which the log has"),
@@ -71,7 +71,8 @@ import Testing
   @Test("A vault that cannot be read fails") func vault() async throws {
     let fixture = try ServiceFixture()
     let test = SelfTest(
-      subject: Loop(.handling(until: nil), reaction: nil), panel: fixture.board.panel, environment: .test(ManualClock())
+      subject: Loop(.working(until: ManualClock().now), reaction: nil), panel: fixture.board.panel,
+      environment: .test(ManualClock())
     ) { throw UnreadableVaultError() }
     let result = try await test.run()
     #expect(result.checks.first == .init(subject: "vault", failure: "the vault is damaged") && !result.passed)

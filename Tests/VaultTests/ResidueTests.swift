@@ -85,30 +85,47 @@ import VaultModel
       { try $0.vault.record(entry(.opened, bob)) }, { try $0.vault.flush() }, { _ = try $0.fixture.vault() },
     ] as [@Sendable (ResidueTests) throws -> Void])
   func afterAWipeDuringASnapshot(next: @escaping @Sendable (ResidueTests) throws -> Void) async throws {
+    let traces = try await tracesOfAWipe(by: vault) { [self] in try next(self) }
+    #expect(traces.during > 0, "the reader needs the former pages")
+    #expect(traces.after == 0)
+  }
+
+  @Test("After a wipe by another process during which a third one reads for long: when the service hears of it")
+  func afterAWipeElsewhere() async throws {
+    let traces = try await tracesOfAWipe(by: fixture.vault()) { [vault] in
+      vault.noteChangesElsewhere()
+      try vault.flush()
+    }
+    #expect(traces.during > 0 && traces.after == 0, "\(traces)")
+  }
+
+  /// Wipes an account while another connection reads, which delays the erasure for longer than the wipe waits.
+  /// - Returns: the traces of its ciphertext meanwhile, and after `next`.
+  private func tracesOfAWipe(
+    by wiping: Vault, next: @escaping @Sendable () throws -> Void
+  ) async throws -> (during: Int, after: Int) {
     try vault.put(account(alice))
     let ciphertext = try fixture.raw { raw in
       try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
     }
-    let (during, after) = try await withCheckedThrowingContinuation { continuation in
+    return try await withCheckedThrowingContinuation { continuation in
       Thread.detachNewThread {
         continuation.resume(
           with: Result {
             let during = try fixture.raw { reader in
               try reader.snapshot { snapshot in
                 _ = try snapshot.rows("SELECT id FROM accounts") { _ in }
-                try vault.wipe(account: alice, entry(.wiped))
-                try vault.record(entry(.opened, bob))
-                try vault.flush()
+                try wiping.wipe(account: alice, entry(.wiped))
+                try wiping.record(entry(.opened, bob))
+                try wiping.flush()
                 return try traces(of: ciphertext)
               }
             }
-            try next(self)
+            try next()
             return (during, try traces(of: ciphertext))
           })
       }
     }
-    #expect(during > 0, "the reader needs the former pages")
-    #expect(after == 0)
   }
 
   /// The number of 16-byte pieces of the ciphertext that are found, at any offset of any file.

@@ -52,6 +52,34 @@ import VaultModel
     #expect(try vault.auditLines(newest: 4).map(\.entry.kind) == [.announced, .opened, .decided, .settled])
   }
 
+  /// Fails if the log begins anew with an answer: its first commit also waits for its header.
+  @Test("Each of many answers waits once") func oncePerAnswer() throws {
+    let (log, fixture) = (Log(), try VaultFixture(in: "/dev/shm"))
+    let secret = try fixture.deviceSecret()
+    let vault = try RecordingVFS.recording(fixture.path, in: log.append) {
+      try Vault.open(directory: fixture.path, deviceSecret: secret, reservesLog: true)
+    }
+    try vault.put(server(acme))
+    try vault.put(account(alice))
+    try vault.record(entry(.loggedIn, alice))
+    for number in 1...24 {
+      let before = log.events.count
+      try vault.journal(intent(transaction, alice, key: "k"), entry(.decided, alice))
+      let syncs = log.events.dropFirst(before).count { if case .synced = $0 { true } else { false } }
+      #expect(syncs == 1, "answer \(number)")
+      vault.enqueue(.resolveIntent(transaction, entry(.settled, alice)))
+      try vault.flush()
+    }
+  }
+
+  @Test("What another process has changed is known when it says so") func changesElsewhere() throws {
+    try vault.journal(intent(transaction, alice, key: "k"), entry(.decided, alice))
+    #expect(try vault.unresolvedIntents().map(\.transaction) == [transaction])
+    try fixture.vault().wipe(account: alice, entry(.wiped))
+    vault.noteChangesElsewhere()
+    #expect(try vault.unresolvedIntents().isEmpty)
+  }
+
   /// A decision carries such entries, and its answer waits for the commit.
   @Test("A commit reads little of a long audit chain") func readsOfALongChain() throws {
     let minute = { (number: Int) in

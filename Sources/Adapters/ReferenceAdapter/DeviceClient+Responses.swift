@@ -29,8 +29,22 @@ extension DeviceClient {
     }
   }
 
-  /// Returns the start of an error response's body: sufficient for a problem document, and bounded.
-  static func body(of stream: HTTPResponseStream) async -> [UInt8] {
+  /// Returns the start of an error response's body: sufficient for a problem document, and bounded in size and time.
+  func body(of stream: HTTPResponseStream) async -> [UInt8] {
+    let reading = Task { await Self.beginning(of: stream) }
+    let alarm = Task { [environment] in
+      try await environment.sleep(for: HTTPRequest.defaultDeadline)
+      reading.cancel()
+    }
+    defer { alarm.cancel() }
+    return await withTaskCancellationHandler {
+      await reading.value
+    } onCancel: {
+      reading.cancel()
+    }
+  }
+
+  private static func beginning(of stream: HTTPResponseStream) async -> [UInt8] {
     var body: [UInt8] = []
     do {
       for try await chunk in stream.body {

@@ -36,7 +36,7 @@ actor DeviceClient {
   let key: P256PrivateKey
   private let proofs: DPoPProof.Maker
   let http: any HTTPTransport
-  private let environment: TokenEnvironment
+  let environment: TokenEnvironment
   let metadata: ServerMetadata
   /// Nil if the caller decides what an unsigned removal means.
   private let revocations: Revocations?
@@ -165,7 +165,7 @@ actor DeviceClient {
       response.certificateExpiry = stream.certificateExpiry
       hear(response)
       if (200..<300).contains(stream.status) { return stream }
-      response.body = await Self.body(of: stream)
+      response.body = await body(of: stream)
       guard response.status == 401, canRetry(response, token, tokensBefore) else {
         throw checked(TokenServerError(response), response, isSecondAsk: false)
       }

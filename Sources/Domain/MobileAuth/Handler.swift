@@ -46,7 +46,7 @@ package struct Handler: Sendable {
   ///   - waits: gets the waits for changes.
   package init(
     servers: [any TokenServerClient], inbox: Inbox, panelTasks: PanelTaskQueue,
-    drivers: AuthenticatorDrivers = AuthenticatorDrivers(), waits: LoopWaits = LoopWaits(),
+    drivers: AuthenticatorDrivers = AuthenticatorDrivers(), waits: LoopWaits? = nil,
     panel: any Panel, stateStore: any StateStore, mustEnroll: Bool, recordsTexts: Bool = false,
     in environment: TokenEnvironment
   ) {
@@ -58,7 +58,7 @@ package struct Handler: Sendable {
     openings = Openings(changes: inbox.changes, in: environment)
     self.panelTasks = panelTasks
     self.drivers = drivers
-    self.waits = waits
+    self.waits = waits ?? LoopWaits(in: environment)
     self.panel = panel
     self.stateStore = stateStore
     self.mustEnroll = mustEnroll
@@ -69,7 +69,7 @@ package struct Handler: Sendable {
   /// Runs until the task is canceled.
   /// - Throws: `CancellationError`.
   package func run() async throws {
-    waits.begin()
+    waits.work()
     do { try await handleAll() } catch {
       waits.end()
       shownRequest.end(.interrupted)
@@ -82,6 +82,7 @@ package struct Handler: Sendable {
 
   private func handleAll() async throws {
     while true {
+      waits.work()
       do {
         endUnseenRequests()
         let generation = inbox.changes.generation
@@ -111,6 +112,7 @@ package struct Handler: Sendable {
       } catch let fault as StateStoreError {
         environment.report(.stateStoreFailed(fault))
         await panel.show(.seeLog)
+        waits.work(until: environment.now + Self.stateStorePause)
         try await environment.sleep(for: Self.stateStorePause)
       }
     }
@@ -179,6 +181,8 @@ package struct Handler: Sendable {
   private func runPanelTask() async throws -> Bool {
     guard isPanelTaskDue else { return false }
     await begin(nil)
+    waits.work(until: environment.now + PanelTaskQueue.longestTask)
+    defer { waits.work() }
     let hasRun = await panelTasks.runNext(on: panel, except: deliveries.servers)
     lastPrompt.end(at: environment.now)
     try Task.checkCancellation()
@@ -228,9 +232,9 @@ package struct Handler: Sendable {
     var opened: MobileAuthRequest? = opened
     var isAnswered = false
     inbox.panel.turns.begin(pending.server, number: inbox.pending.number(of: pending.transaction), at: environment.now)
-    waits.handle(requestUntil: pending.deadline)
+    waits.work(until: pending.deadline)
     defer {
-      waits.handle()
+      waits.work()
       shownRequest.end(.interrupted)
       inbox.panel.turns.leave(isAnswered: isAnswered, at: environment.now)
       inbox.panel.startedAnswer.end()

@@ -13,6 +13,9 @@ package final class PanelTaskQueue: Sendable {
     fileprivate func isDue(except busy: Set<TokenServerID>) -> Bool { server.map { !busy.contains($0) } ?? true }
   }
 
+  /// More than any user takes: each prompt has two minutes, each request to a server has a time limit.
+  static let longestTask = Duration.seconds(3600)
+
   private struct State {
     var waiting: [PanelTask] = []
     var lastNumber = 0

@@ -46,6 +46,7 @@ package struct RequestListener: Sendable {
     var retry = Retry(from: .seconds(1), to: .seconds(60), in: environment)
     while true {
       let started = environment.now
+      let returns = inbox.connectivity.returns.generation
       do {
         try await listen()
       } catch let fault as TokenServerError {
@@ -61,7 +62,12 @@ package struct RequestListener: Sendable {
         if case .switchedOff = fault { pause = Self.switchedOffPause }
         if isRemoval { pause = max(pause, Self.removalPause) }
         if case .rateLimited(let wanted?) = fault { pause = max(pause, min(wanted, .seconds(3600))) }
-        try await environment.sleep(for: pause)
+        guard case .unreachable = fault else {
+          try await environment.sleep(for: pause)
+          continue
+        }
+        // Not later than the network comes back.
+        try await inbox.connectivity.returns.wait(beyond: returns, until: environment.now + pause, in: environment)
       }
     }
   }

@@ -54,11 +54,13 @@ extension Vault {
   private enum Counting {
     case counted(PINRecord)
     case refused(PINUnlockResult)
+
+    var isWiped: Bool { if case .refused(.wiped) = self { true } else { false } }
   }
 
   private func count(_ account: AccountID, _ environment: TokenEnvironment) throws(StateStoreError) -> Counting {
     let now = environment.now
-    let counting = try transaction { connection in
+    return try transaction(erasingAfter: \.isWiped) { connection in
       var record = try PINRecord.read(account, from: connection, keys)
       guard record.failures < record.limit else {
         try wipe(record, "the last of \(record.limit) attempts was interrupted", environment, on: connection)
@@ -70,8 +72,6 @@ extension Vault {
       try record.write(to: connection, keys)
       return Counting.counted(record)
     }
-    if case .refused(.wiped) = counting { try transaction(erasing: true) { _ in } }
-    return counting
   }
 
   private func foundWrong(_ counted: PINRecord, _ environment: TokenEnvironment) throws(StateStoreError)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Glibc
-import MobileAuth
+package import MobileAuth
 
 /// The directory of the vault and the device secret, and its access checks.
-enum StateDirectory {
+package enum StateDirectory {
   /// Creates the directory if it does not exist, and checks that only this user can enter it.
-  static func prepare(_ directory: String) throws(StateStoreError) {
+  package static func prepare(_ directory: String) throws(StateStoreError) {
     guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw systemFault("mkdir \(directory)") }
     try check(directory)
   }

@@ -26,6 +26,9 @@ package final class Vault: Sendable {
   private let storage: Mutex<Storage>
   /// Changes that become durable with the next transaction, in order.
   private let deferred = Mutex<[Deferred]>([])
+  let knownIntents = KnownIntents()
+  /// Whether another process may have removed secrets since the log was last truncated.
+  private let isChangedElsewhere = Atomic(false)
 
   enum Deferred {
     case change(DeferredChange)
@@ -155,6 +158,13 @@ package final class Vault: Sendable {
   func transaction<Result: Sendable>(
     erasing: Bool = false, _ body: @Sendable (borrowing Connection) throws -> Result
   ) throws(StateStoreError) -> Result {
+    try transaction(erasingAfter: { _ in erasing }, body)
+  }
+
+  /// - Parameter isErasing: whether `body`, with this result, has removed or replaced a secret.
+  func transaction<Result: Sendable>(
+    erasingAfter isErasing: @Sendable (Result) -> Bool, _ body: @Sendable (borrowing Connection) throws -> Result
+  ) throws(StateStoreError) -> Result {
     threadWillBlock()
     return try mappingStateStoreErrors {
       try storage.withLock { storage in
@@ -164,8 +174,10 @@ package final class Vault: Sendable {
           for change in changes { try apply(change, &counts, on: connection) }
           return try body(connection)
         }
+        knownIntents.forget()
         deferred.withLock { $0.removeFirst(changes.count) }
-        if erasing { storage.hasResidue = true }
+        let erasing = isErasing(result)
+        if isChangedElsewhere.exchange(false, ordering: .relaxed) || erasing { storage.hasResidue = true }
         storage.eraseResidue(waits: erasing)
         return result
       }
@@ -182,14 +194,23 @@ package final class Vault: Sendable {
   package func flush() throws(StateStoreError) {
     guard deferred.withLock({ !$0.isEmpty }) else {
       _ = storage.withLockIfAvailable { storage in
+        if isChangedElsewhere.exchange(false, ordering: .relaxed) { storage.hasResidue = true }
         guard storage.hasResidue else { return }
         threadWillBlock()
         storage.eraseResidue(waits: false)
       }
       return
     }
-    try transaction { _ in }
+    // Before the changes: the first commit in a log that begins anew waits for storage twice, and nothing waits for
+    // this one.
     storage.withLock { $0.keepLogShort() }
+    try transaction { _ in }
+  }
+
+  /// Another process has changed the vault: nothing that was remembered counts, and what it removed may be in the log.
+  package func noteChangesElsewhere() {
+    isChangedElsewhere.store(true, ordering: .relaxed)
+    knownIntents.forget()
   }
 
   /// The transactions whose intents are resolved by a deferred change.

@@ -72,7 +72,9 @@ extension Vault: StateStore {
   /// Ordered by transaction.
   package func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] {
     let resolved = resolvedSoon
-    return try snapshot { connection in try intents(on: connection) }.filter { !resolved.contains($0.transaction) }
+    return try knownIntents.value { () throws(StateStoreError) in
+      try snapshot { connection in try intents(on: connection) }
+    }.filter { !resolved.contains($0.transaction) }
   }
 
   func intents(on connection: borrowing Connection) throws -> [AnswerIntent] {

@@ -10,12 +10,14 @@ package struct ControlClient: Sendable {
   package init(path: String) { self.path = path }
 
   /// Sends one request and decodes one answer.
-  /// - Parameter progress: receives the steps that the service reports before the answer.
+  /// - Parameters:
+  ///   - seconds: the longest wait for anything of the answer; nil for none, where a user or a server is waited for.
+  ///   - progress: receives the steps that the service reports before the answer.
   package func call<Answer: Decodable>(
-    _ request: ControlRequest, _ type: Answer.Type, progress: (String) -> Void = { _ in }
+    _ request: ControlRequest, _ type: Answer.Type, within seconds: Int? = nil, progress: (String) -> Void = { _ in }
   ) throws -> Answer {
     var answer: Answer?
-    try follow(request, type, progress: progress) {
+    try follow(request, type, within: seconds, progress: progress) {
       answer = $0
       return false
     }
@@ -24,12 +26,14 @@ package struct ControlClient: Sendable {
   }
 
   /// Sends one request and passes answers to `take` until it returns false or the service ends the connection.
+  /// - Parameter seconds: as for `call`.
   package func follow<Answer: Decodable>(
-    _ request: ControlRequest, _ type: Answer.Type, progress: (String) -> Void = { _ in },
-    take: (Answer) throws -> Bool
+    _ request: ControlRequest, _ type: Answer.Type, within seconds: Int? = nil,
+    progress: (String) -> Void = { _ in }, take: (Answer) throws -> Bool
   ) throws {
     do {
       let socket = try UnixSocket.connected(to: path)
+      if let seconds { socket.setTimeout(seconds: seconds) }
       try Self.send(request, on: socket)
       while let line = try socket.readLine() {
         switch try ControlResponse<Answer>(line: line) {
@@ -59,6 +63,7 @@ package struct ControlClient: Sendable {
       CommandError(
         .unavailable, "`approval-token serve` is not running (no answer at \(path))", isServiceMissing: true)
     case .call(_, EACCES), .call(_, EPERM): .noPermission(for: path)
+    case .call(_, EAGAIN): CommandError(.unavailable, "the service does not answer at \(path); see its log")
     default: CommandError(.unavailable, "\(failure)")
     }
   }

@@ -19,6 +19,8 @@ package struct HTTPRequest: Sendable, Equatable {
     case delete = "DELETE"
   }
 
+  package static let defaultDeadline = Duration.seconds(15)
+
   package var method: Method
   package var url: String
   package var headers: HTTPHeaders
@@ -36,7 +38,7 @@ package struct HTTPRequest: Sendable, Equatable {
 
   package init(
     _ method: Method, _ url: String, headers: HTTPHeaders = [:], body: [UInt8] = [],
-    deadline: Duration = .seconds(15), maximumBodyBytes: Int = 1 << 20
+    deadline: Duration = defaultDeadline, maximumBodyBytes: Int = 1 << 20
   ) {
     self.method = method
     self.url = url

@@ -42,23 +42,25 @@ package final class SimulatedButton: Button {
     (events, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(64))
   }
 
-  /// Presses, keeps the button down for `duration`, and releases it, also if the task is canceled in the meantime.
-  package func hold(for duration: Duration) async { await hold(from: clock.now, for: duration) }
-
-  /// Two short presses, 200 ms apart.
-  package func doublePress() async {
-    let second = clock.now + .milliseconds(200)
-    await hold(for: .milliseconds(100))
-    try? await clock.sleep(until: second)
-    await hold(from: min(clock.now, second), for: .milliseconds(100))
-  }
-
-  /// The edges are not later than planned, as real ones have the times of the kernel, not of a busy program.
-  private func hold(from start: MonotonicInstant, for duration: Duration) async {
-    let end = start + duration
+  /// Presses, keeps the button down for `duration`, and releases it, also if the task is canceled in the meantime. The
+  /// release is not later than planned, as a real one has the time of the kernel, not of a busy program.
+  package func hold(for duration: Duration) async {
+    let (start, end) = (clock.now, clock.now + duration)
     continuation.yield(.down(.approve, start))
     try? await clock.sleep(until: end)
     continuation.yield(.up(min(clock.now, end)))
+  }
+
+  /// Two short presses, 200 ms apart. The edges come together at the end, each with its time, as those that a kernel has
+  /// kept for a busy program: otherwise the second press could come so late that the first one counts as a single one.
+  package func doublePress() async {
+    let start = clock.now
+    try? await clock.sleep(until: start + .milliseconds(300))
+    let end = clock.now
+    for time in [0, 200] {
+      continuation.yield(.down(.approve, min(start + .milliseconds(time), end)))
+      continuation.yield(.up(min(start + .milliseconds(time + 100), end)))
+    }
   }
 
   /// Presses a button and keeps it down until `release`. A press that ends otherwise is no gesture, however long it

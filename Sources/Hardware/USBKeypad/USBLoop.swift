@@ -13,6 +13,8 @@ final class USBLoop {
   /// How long after a change of the device nodes they are compared with the known devices: one device causes several
   /// changes.
   private static let settling = Duration.milliseconds(250)
+  /// The pause before a comparison that failed is tried again.
+  private static let retryPause = Duration.seconds(1)
 
   private let state: USBState
   private var context: OpaquePointer
@@ -82,11 +84,11 @@ final class USBLoop {
   /// context, which reads the bus: an entry at the keypad is then lost.
   private func compareNodes() {
     comparison = nil
-    guard let present = try? describeHIDDevices().filter(state.selection.matches) else { return }
+    guard let present = try? describeHIDDevices().filter(state.selection.matches) else { return compareLater() }
     let known = connections.map(\.description) + refused.compactMap { KeypadDescription($0) }
     guard Set(present.map(\.path)) != Set(known.map(\.path)) else { return }
     var opened: OpaquePointer?
-    guard libusb_init(&opened) == 0, let opened else { return }
+    guard libusb_init(&opened) == 0, let opened else { return compareLater() }
     let hadConnection = !connections.isEmpty
     let wasRefused = !refused.isEmpty
     forgetDevices()
@@ -96,6 +98,10 @@ final class USBLoop {
     if !hasLeak { libusb_exit(former.pointer) }
     followDevices()
   }
+
+  /// After an error that may pass, such as a lack of memory or descriptors: without a further change of the nodes, nothing
+  /// else would find the keypad.
+  private func compareLater() { comparison = .now + Self.retryPause }
 
   /// Returns after an event, or after a second if a device was refused: no event reports that udev has set its
   /// permissions or that another program has released it.

@@ -142,8 +142,12 @@ extension Doctor: OneShotCommand {
 
   private func checkServers(_ vault: Vault, in environment: TokenEnvironment) async throws -> [CheckResult] {
     var findings: [CheckResult] = []
+    let network: NetworkAccess
+    do throws(CommandError) { network = try networkAccess(state) } catch {
+      return [CheckResult(verdict: .bad, subject: "servers", text: "not checked: \(error)")]
+    }
     let backends = Backends(
-      vault, authorities: authorities, in: environment, makeHTTPTransport: networkAccess(state).makeHTTPTransport)
+      vault, authorities: authorities, in: environment, makeHTTPTransport: network.makeHTTPTransport)
     for record in try vault.servers() {
       do {
         let troubles = Mutex<[String]>([])
@@ -192,7 +196,7 @@ extension Doctor: OneShotCommand {
 
   private func checkService() -> CheckResult {
     do {
-      let status = try ControlClient(path: state.controlSocket).call(.status, ServiceStatus.self)
+      let status = try state.serviceStatus()
       if let troubles = status.troubles, !troubles.isEmpty {
         return CheckResult(
           verdict: .bad, subject: "board", text: "\(troubles.joined(separator: "; ")). Run `approval-token board check`"

@@ -12,7 +12,7 @@ extension Remove: OneShotCommand {
       let vault = try state.openVault(creating: false)
       let environment = TokenEnvironment.system()
       let backends = Backends(
-        vault, authorities: authorities, in: environment, makeHTTPTransport: networkAccess(state).makeHTTPTransport)
+        vault, authorities: authorities, in: environment, makeHTTPTransport: try networkAccess(state).makeHTTPTransport)
       let record = try backends.operations.account(account)
       let notification = try await backends.operations.remove(record) { $0.summary }
       if let warning = notification.warning(about: record) { say(warning) }

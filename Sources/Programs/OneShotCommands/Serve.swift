@@ -32,14 +32,12 @@ private func serve(_ options: ServiceOptions, network: NetworkAccess) async thro
   var state = options.state
   state.chosen = state.chosen ?? configuration.state
   let profile = try BoardCatalog.profile(options.board ?? configuration.board ?? "simulated")
+  // Before the vault is opened: that would change the log, and the format, under a service that already runs.
+  try StateDirectory.prepare(state.directory)
+  try lockState(state.directory)
   let reset = FactoryReset(directory: state.directory)
-  let isResetting = try reset.hasBegun
-  if isResetting {
-    try lockState(state.directory)
-    try reset.finish()
-  }
+  if try reset.hasBegun { try reset.finish() }
   let vault = try state.openVault(creating: true, reservesLog: true)
-  if !isResetting { try lockState(state.directory) }
   let daemon = Daemon(vault, on: profile, configuration, controlSocket: state.controlSocket, network: network)
   try await daemon.run(
     under: serviceManager, journalStream: environment("JOURNAL_STREAM"), onReady: serviceManager.reportReady,

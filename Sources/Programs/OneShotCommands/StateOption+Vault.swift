@@ -16,6 +16,11 @@ extension StateOption {
     }
   }
 
+  /// What the running service reports. One that hangs is an error.
+  func serviceStatus(within seconds: Int = 20) throws -> ServiceStatus {
+    try ControlClient(path: controlSocket).call(.status, ServiceStatus.self, within: seconds)
+  }
+
   func deviceSecret() throws -> DeviceSecret {
     try DeviceSecret.load(stateDirectory: directory, credentialsDirectory: environment("CREDENTIALS_DIRECTORY"))
   }
@@ -49,7 +54,13 @@ func requestReload(_ state: StateOption) {
 
 /// How a command that has opened the vault reaches servers: as the running service does, so that a server cannot attack
 /// a process with keys where the service keeps the two apart. Without a service, from this process.
-func networkAccess(_ state: StateOption) -> NetworkAccess {
-  let status = try? ControlClient(path: state.controlSocket).call(.status, ServiceStatus.self)
-  return status?.networkSocket.map { .through(Relay(path: $0)) } ?? .ofThisProcess
+/// - Throws: if a service runs, but does not say how it reaches servers.
+func networkAccess(_ state: StateOption, within seconds: Int = 20) throws(CommandError) -> NetworkAccess {
+  let status: ServiceStatus
+  do { status = try state.serviceStatus(within: seconds) } catch {
+    guard let error = error as? CommandError else { throw CommandError(.unavailable, "\(error)") }
+    if error.isServiceMissing { return .ofThisProcess }
+    throw error
+  }
+  return status.networkSocket.map { .through(Relay(path: $0)) } ?? .ofThisProcess
 }

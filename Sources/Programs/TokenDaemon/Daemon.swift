@@ -69,7 +69,7 @@ package struct Daemon: Sendable {
     let processWatch = network.relay.map { relay in
       NetworkProcessWatch(
         relay: relay, environment: environment, logger: LimitedLog(logger, clock: environment.clock)
-      ) { service.wakePolls() }
+      ) { service.noteNetwork(outage: $0) }
     }
     let control: ControlServer
     do { control = try ControlServer(path: controlSocket) { try await handler.answer($0, $1) } } catch {

@@ -26,8 +26,7 @@ package struct NetworkAccess: Sendable {
   }
 }
 
-/// Watches the network process: while it is gone, the LED must not show a connection. Event streams and subscriptions
-/// end with it; servers that are polled are polled at once.
+/// Watches the network process: while it is gone, no server counts as connected.
 struct NetworkProcessWatch: Service {
   /// The pauses between attempts.
   private static let pause = Duration.seconds(1)
@@ -35,15 +34,20 @@ struct NetworkProcessWatch: Service {
   let relay: Relay
   let environment: TokenEnvironment
   let logger: LimitedLog
-  /// Called when the network process has ended, or is not there at the start.
-  let onEnd: @Sendable () -> Void
+  /// Called with the reason when the network process has ended, or is not there at the start; with nil when it is
+  /// there again.
+  let onChange: @Sendable (_ outage: String?) -> Void
 
   func run() async throws {
     let wasUp = Mutex(true)
     await cancelWhenGracefulShutdown {
       while let failure = await relay.attend(isUp: {
         logger.report("reached the network process", at: .info, about: Self.subject)
-        wasUp.withLock { $0 = true }
+        let isBack = wasUp.withLock { wasUp in
+          defer { wasUp = true }
+          return !wasUp
+        }
+        if isBack { onChange(nil) }
       }) {
         let hasEnded = wasUp.withLock { wasUp in
           defer { wasUp = false }
@@ -51,7 +55,7 @@ struct NetworkProcessWatch: Service {
         }
         if hasEnded {
           logger.report("no server can be reached: \(failure)", about: Self.subject)
-          onEnd()
+          onChange("\(failure)")
         }
         guard (try? await environment.sleep(for: Self.pause)) != nil else { return }
       }

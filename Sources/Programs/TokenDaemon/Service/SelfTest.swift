@@ -30,14 +30,14 @@ struct SelfTest: Sendable {
     ])
   }
 
-  /// Wakes the handler, and waits until it waits again. One that handles a request is watched by the watchdog.
+  /// Wakes the handler, and waits until it waits again. One that works is watched by the watchdog.
   private func handlerFailure() async throws -> String? {
     let former = subject.handlerState
     subject.endWait()
     let limit = environment.now + Self.patience
     while true {
       switch (former, subject.handlerState) {
-      case (_, .handling): return nil
+      case (_, .working): return nil
       case (.waiting(let number), .waiting(let now)) where now == number: break
       case (_, .waiting): return nil
       case (_, .failed): return "it does not run because of an error, which the log has"

@@ -16,11 +16,12 @@ final class TokenService: Service, UserState {
   private let events: AsyncStream<TokenEvent>
   private let onReady: @Sendable () -> Void
   private let inbox: Inbox
-  private let waits = LoopWaits()
+  private let waits: LoopWaits
   private let state = Mutex(State())
   private let limitedLog: LimitedLog
   private let mailboxes: MailboxWatch
   private let recordsTexts: Bool
+  private let memoryReturn = MemoryReturn()
   /// The events for programs.
   let publisher: EventPublisher
   private let (reloads, reloading) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -44,6 +45,7 @@ final class TokenService: Service, UserState {
     limitedLog = LimitedLog(logger, clock: backends.environment.clock)
     publisher = EventPublisher(clock: backends.environment.clock)
     inbox = Inbox(in: backends.environment)
+    waits = LoopWaits(in: backends.environment)
     panelTasks = PanelTaskQueue(changes: inbox.changes)
     mailboxes = MailboxWatch(backends, broker: broker) { logger.error("\($0)") }
   }
@@ -60,15 +62,6 @@ final class TokenService: Service, UserState {
     var accounts: Set<AccountID> = []
     /// Whether the present round could not begin, because of an error.
     var hasFailed = false
-  }
-
-  /// A code that the user must type into a portal to finish a login.
-  struct PendingCode: Sendable {
-    let account: AccountID
-    let transaction: TransactionID
-    let code: PortalCode
-    let receivedAtMilliseconds: Int64
-    let until: MonotonicInstant
   }
 
   /// How long the listeners of a round delay the next round, after they were canceled.
@@ -155,7 +148,7 @@ final class TokenService: Service, UserState {
   var handlerState: HandlerState {
     switch waits.loop {
     case .waiting(let number): .waiting(number)
-    case .handling(let limit): .handling(until: limit)
+    case .working(let limit): .working(until: limit)
     case .absent: state.withLock { $0.hasFailed } ? .failed : .absent
     }
   }
@@ -163,13 +156,21 @@ final class TokenService: Service, UserState {
   /// Ends the request handler's wait; it looks for something to do, and waits again.
   func endWait() { inbox.changes.raise() }
 
+  /// Lets no server count as connected while there is a reason why none can be reached.
+  /// - Parameter reason: nil if servers may be reached again.
+  func noteNetwork(outage reason: String?) {
+    inbox.connectivity.setOutage(reason.map(TokenServerError.unreachable))
+    wakePolls()
+  }
+
   /// Polls every polled server now, after a hint that a login has begun.
   func wakePolls() {
     for server in state.withLock({ Array($0.servers.values) }) { (server as? any PollWaking)?.wake() }
   }
 
-  /// Reads the accounts again, after one was enrolled or removed.
+  /// Reads the accounts again, after one was enrolled or removed, perhaps by another process.
   func reload() {
+    vault.noteChangesElsewhere()
     followMailboxes()
     reloading.yield()
   }
@@ -270,7 +271,7 @@ final class TokenService: Service, UserState {
       case .audited(let entry):
         logger.info("\(event)", metadata: event.fields)
         // The end of a request.
-        if entry.kind == .settled { giveBackFreedMemory() }
+        if entry.kind == .settled { memoryReturn.begin(in: backends.environment) }
       case .step: break
       case .code(let account, let transaction, let code):
         logger.info("\(event)", metadata: event.fields)

@@ -5,8 +5,8 @@ import ServiceLifecycle
 
 /// Reports at intervals that the service works: that its threads run tasks, that the panel answers, and that the
 /// request handler reacts to changes. It wakes the handler and looks at the next interval whether the handler waits
-/// again. A handler that handles a valid request, or that does not run because of an error, which the LED shows, is not
-/// a hang; one that handles a request that is over, or does not run for another reason, at two looks in a row is one.
+/// again. A handler that works within its time limit, or that does not run because of an error, which the LED shows, is
+/// not a hang; one that works beyond it, or does not run for another reason, at two looks in a row is one.
 struct Watchdog: Service {
   let interval: Duration
   let environment: TokenEnvironment
@@ -40,8 +40,8 @@ protocol WatchdogSubject: Sendable {
 enum HandlerState: Equatable {
   /// It waits for a change; the number of the wait.
   case waiting(Int)
-  /// It handles a request until `until` at the latest, or something else (nil): a PIN change takes as long as its user.
-  case handling(until: MonotonicInstant?)
+  /// It works, until `until` at the latest: handles a request while that is valid, runs a command's dialog, stores.
+  case working(until: MonotonicInstant)
   /// It does not run because of an error, which the LED shows.
   case failed
   /// It does not run, for example while the accounts are read again.
@@ -50,7 +50,7 @@ enum HandlerState: Equatable {
   /// Whether it may last.
   fileprivate func isNormal(at now: MonotonicInstant) -> Bool {
     switch self {
-    case .handling(let limit): limit.map { now <= $0 } ?? true
+    case .working(let limit): now <= limit
     case .failed: true
     case .waiting, .absent: false
     }

@@ -199,7 +199,7 @@ extension TestToken {
   /// Puts a finger on the simulated reader, as soon as it is asked.
   func present(_ finger: String) async throws { try await presentWhenAsked(.init(finger: finger)) }
 
-  /// Registers alice's finger with her PIN. Logs in with it on the way, if nobody is logged in.
+  /// Registers alice's finger with her PIN. Logs in with it on the way, if no user is logged in.
   func registerFinger(_ present: (ChildProcess) async throws -> Void) async throws {
     let isLoggedIn = try await status().loggedIn == "alice"
     let registration = try begin("authenticator", "register", "alice", "finger")

@@ -117,7 +117,7 @@ func withSplitScene(_ body: (EndToEndFixture) async throws -> Void) async throws
 private struct KillTrial: CustomStringConvertible {
   let fixture: EndToEndFixture
   let killsNetwork: Bool
-  /// Whether the user approves the request; otherwise nobody touches the button.
+  /// Whether the user approves the request; otherwise the button is not touched.
   let isPressed: Bool
   /// From the portal's request to the kill.
   let delay: Duration

@@ -52,7 +52,7 @@ import VaultModel
     #expect(try vault.auditLines(newest: 4).map(\.entry.kind) == [.announced, .opened, .decided, .settled])
   }
 
-  /// Fails if the log begins anew with an answer: its first commit also waits for its header.
+  /// Fails if an answer is the first commit at the beginning of the log, which also waits for its header.
   @Test("Each of many answers waits once") func oncePerAnswer() throws {
     let (log, fixture) = (Log(), try VaultFixture(in: "/dev/shm"))
     let secret = try fixture.deviceSecret()

@@ -67,6 +67,25 @@ extension Handler {
     report(outcome.event, pending, authenticator: outcome.authenticator)
   }
 
+  /// Ends a request that has left the pending list. Queries the server for the reason in the background.
+  func finishElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServerClient) {
+    inbox.finish(pending)
+    deliveries.start(pending.transaction, to: pending.server, as: .ending) { _ in
+      finish(pending, await outcomeElsewhere(pending, at: server))
+      return .finished(shows: [])
+    }
+  }
+
+  /// The reason why the request ended: an answer elsewhere, or the portal or the server ended it.
+  private func outcomeElsewhere(
+    _ pending: PendingMobileAuthRequest, at server: any TokenServerClient
+  ) async -> RequestOutcome {
+    guard let status = try? await server.status(of: pending.transaction, account: pending.account) else {
+      return pending.unexplainedEnding(at: environment.now)
+    }
+    return .elsewhere(status.state)
+  }
+
   /// Ends a request before an answer was sent. The request of a locked account stays pending.
   /// - Returns: indications for the LED, in order.
   func refuse(_ pending: PendingMobileAuthRequest, _ fault: TokenServerError) throws(StateStoreError) -> [Indication] {

@@ -282,23 +282,4 @@ package struct Handler: Sendable {
     inbox.pending.keepOnPanel(pending.transaction)
     return environment.now + PanelTurns.length
   }
-
-  /// Ends a request that has left the pending list. Queries the server for the reason in the background.
-  private func finishElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServerClient) {
-    inbox.finish(pending)
-    deliveries.start(pending.transaction, to: pending.server, as: .ending) { _ in
-      finish(pending, await outcomeElsewhere(pending, at: server))
-      return .finished(shows: [])
-    }
-  }
-
-  /// The reason why the request ended: an answer elsewhere, or the portal or the server ended it.
-  private func outcomeElsewhere(
-    _ pending: PendingMobileAuthRequest, at server: any TokenServerClient
-  ) async -> RequestOutcome {
-    guard let status = try? await server.status(of: pending.transaction, account: pending.account) else {
-      return pending.unexplainedEnding(at: environment.now)
-    }
-    return .elsewhere(status.state)
-  }
 }

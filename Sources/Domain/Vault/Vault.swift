@@ -201,7 +201,7 @@ package final class Vault: Sendable {
       }
       return
     }
-    // Before the changes: the first commit in a log that begins anew waits for storage twice, and nothing waits for
+    // Before the changes: the first commit at the beginning of the log waits for storage twice, and nothing waits for
     // this one.
     storage.withLock { $0.keepLogShort() }
     try transaction { _ in }

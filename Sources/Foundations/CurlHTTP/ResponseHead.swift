@@ -19,7 +19,7 @@ struct ResponseHead {
     guard !isComplete else { return false }
     let content = line.prefix { $0 != UInt8(ascii: "\r") && $0 != UInt8(ascii: "\n") }
     if content.isEmpty {
-      // No head follows: the connection has another protocol now, which nobody asked for.
+      // No head follows: the connection has another protocol now, which was not asked for.
       guard response.status != 101 else {
         throw .malformed("status 101 (Switching Protocols), which was not requested")
       }

@@ -7,7 +7,7 @@ package struct JWK: Codable, Sendable, Equatable {
   package var crv: String
   package var x: String
   package var y: String
-  /// The private key, which nobody may send (RFC 9449 §4.3).
+  /// The private key, which must not be sent (RFC 9449 §4.3).
   private var d: ForbiddenMember?
 
   package init(_ key: P256PublicKey) {

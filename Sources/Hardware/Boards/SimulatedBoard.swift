@@ -51,8 +51,8 @@ package final class SimulatedButton: Button {
     continuation.yield(.up(min(clock.now, end)))
   }
 
-  /// Two short presses, 200 ms apart. The edges come together at the end, each with its time, as those that a kernel has
-  /// kept for a busy program: otherwise the second press could come so late that the first one counts as a single one.
+  /// Two short presses, 200 ms apart. The edges come together at the end, each with its time, as those that a kernel
+  /// has kept for a busy program: otherwise the second press could come too late to be one of two.
   package func doublePress() async {
     let start = clock.now
     try? await clock.sleep(until: start + .milliseconds(300))

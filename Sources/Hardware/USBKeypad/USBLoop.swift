@@ -99,8 +99,8 @@ final class USBLoop {
     followDevices()
   }
 
-  /// After an error that may pass, such as a lack of memory or descriptors: without a further change of the nodes, nothing
-  /// else would find the keypad.
+  /// After an error that may pass, such as a lack of memory or descriptors: without a further change of the nodes,
+  /// nothing else would find the keypad.
   private func compareLater() { comparison = .now + Self.retryPause }
 
   /// Returns after an event, or after a second if a device was refused: no event reports that udev has set its

@@ -7,7 +7,7 @@ package enum FreePort {
   /// a stopped server could get the same port and connect to itself, or take it from a server that starts.
   private static let range = 10_000..<32_000
 
-  /// Reserves a port on which nobody listens. No test of this machine gets it again while this process lives.
+  /// Reserves a port on which no program listens. No test of this machine gets it again while this process lives.
   /// - Parameter count: of ports, one after the other.
   /// - Returns: the first of them.
   package static func reserve(count: Int = 1) throws -> Int {

@@ -53,6 +53,9 @@ final class PostgreSQLConnection {
   /// Whether it can no longer be used: it has failed, or the database did not answer in time.
   var isLost: Bool { isBroken || PQstatus(connection) != CONNECTION_OK }
 
+  /// Whether a transaction has begun, and not ended.
+  var isInTransaction: Bool { PQtransactionStatus(connection) != PQTRANS_IDLE }
+
   /// For poll(2); −1 if the connection is lost.
   var socket: Int32 { PQsocket(connection) }
 

@@ -12,21 +12,23 @@ struct PostgreSQLError: SQLError, CustomStringConvertible {
   /// The transaction conflicted with another one and can be repeated.
   var isConflict: Bool { state == "40001" || state == "40P01" }
 
-  /// A prepared statement is older than a change of its table, which a later version of the program made.
-  var isOutdatedStatement: Bool { state == "0A000" }
+  /// In a transaction: a prepared statement is older than a change of its table, which a later version of the program
+  /// made. At the beginning of one: the database is a standby, which has no serializable transactions.
+  var isUnsupported: Bool { state == "0A000" }
 
   /// The database, or the way to it, has failed.
   var isUnavailable: Bool {
-    // Connection, resources, operator intervention (shutdown, time limit), system errors; a read-only database.
-    state.isEmpty || ["08", "53", "57", "58"].contains(state.prefix(2)) || ["25006", "55P03"].contains(state)
+    // Connection, resources, operator intervention (shutdown, time limit), system errors; a read-only database, a lock,
+    // and a commit of which the database does not know whether it happened (CockroachDB).
+    state.isEmpty || ["08", "53", "57", "58"].contains(state.prefix(2)) || ["25006", "55P03", "40003"].contains(state)
   }
 
   /// Another server creates the same tables at the same time.
   var isConcurrentCreation: Bool { ["23505", "42P07", "42710", "XX000"].contains(state) || isConflict }
 
-  var asStorageError: any Error {
-    guard isUnavailable || isConflict else { return self }
-    return StorageUnavailableError(
-      reason: state.isEmpty ? "no connection" : "SQLSTATE \(state)", description: description)
+  var asStorageError: any Error { isUnavailable || isConflict ? unavailable : self }
+
+  var unavailable: StorageUnavailableError {
+    StorageUnavailableError(reason: state.isEmpty ? "no connection" : "SQLSTATE \(state)", description: description)
   }
 }

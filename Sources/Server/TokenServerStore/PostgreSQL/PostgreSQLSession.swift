@@ -74,11 +74,13 @@ final class PostgreSQLSession {
         }
         return value
       } catch let error as PostgreSQLError {
+        let isRefusedBeginning = access == .write && connection?.isInTransaction == false && error.isUnsupported
         rollBack()
+        if isRefusedBeginning { throw error.unavailable }
         if error.isConflict, ContinuousClock.now < deadline {
           usleep(UInt32(clamping: (pause * Double.random(in: 0.5..<1.5)).microseconds))
           pause = min(pause * 2, .milliseconds(100))
-        } else if error.isOutdatedStatement, let connection, mayPrepare {
+        } else if error.isUnsupported, let connection, mayPrepare {
           mayPrepare = false
           try? connection.forgetStatements()
         } else if error.isUnavailable, connection == nil, !isCommitting, mayReconnect {

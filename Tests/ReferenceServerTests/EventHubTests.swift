@@ -84,6 +84,25 @@ import Testing
     #expect(try #require(ends.max()) - #require(ends.min()) > time / 4, "\(ends)")
   }
 
+  /// Fails if the same connection is ended again while others stay until the end of the time.
+  @Test("While the server drains, a connection whose client does not read is ended once") func drainingSlowClients()
+    async throws
+  {
+    let (hub, time) = (EventHub(), Duration.seconds(2))
+    let ends = await withTaskGroup(of: ContinuousClock.Instant.self) { group in
+      for number in 0..<5 {
+        let subscription = hub.listen(ClientID("c\(number)"), isStream: true, after: nil)
+        group.addTask {
+          for await _ in subscription.frames {}
+          return .now
+        }
+      }
+      await hub.drain(within: time)
+      return await group.reduce(into: []) { $0.append($1) }
+    }.sorted()
+    #expect(try #require(ends.last) - ends[1] > time / 5, "\(ends)")
+  }
+
   @Test("A newer stream ends the older") func aNewerStreamEndsTheOlder() async throws {
     let hub = EventHub()
     let older = hub.listen(ClientID("c"), isStream: true, after: nil)

@@ -127,19 +127,19 @@ package final class EventHub: Sendable {
     do {
       try await Task.sleep(for: time / 2)
       var due = 0.0
+      // A connection that is ended is open until its last bytes are sent.
+      var ended: Set<UInt64> = []
       for left in stride(from: steps, to: 0, by: -1) {
-        due += Double(connected) / Double(left)
-        endConnections(left == 1 ? .max : Int(due))
+        let open = state.withLock { $0.lines.values.compactMap { $0.receiver } }.filter { !ended.contains($0.number) }
+        due += Double(open.count) / Double(left)
+        for receiver in open.prefix(left == 1 ? .max : Int(due)) {
+          receiver.frames.finish()
+          ended.insert(receiver.number)
+        }
         due -= due.rounded(.down)
         try await Task.sleep(for: time / 2 / steps)
       }
     } catch {}
-  }
-
-  private func endConnections(_ count: Int) {
-    let receivers = state.withLock { state in state.lines.values.lazy.compactMap(\.receiver).prefix(count).map(\.frames)
-    }
-    for frames in receivers { frames.finish() }
   }
 
   /// Ends all streams and refuses new ones.

@@ -12,11 +12,17 @@ final class EventSharing: Service {
   /// The maximum number of events in one transaction; fewer than `window`, and as many as one notification can name.
   private static let batch = 100
   /// The maximum number of events that wait for the database.
-  private static let mostWaiting = 10_000
+  static let mostWaiting = 10_000
   /// How often to look without a notification.
   private static let lookEvery = Duration.seconds(1)
   /// Numbers of events this far below the highest one can still become visible.
   private static let window: Int64 = 1000
+
+  private struct Waiting {
+    var events: [SharedEvent] = []
+    /// Whether events were dropped since none waited.
+    var isOverfull = false
+  }
 
   private let store: Store
   private let sharing: Store.Sharing
@@ -24,7 +30,7 @@ final class EventSharing: Service {
   private let mailboxes: MailboxPublisher?
   private let clock: ServerClock
   private let log: Logger
-  private let waiting = Mutex<[SharedEvent]>([])
+  private let waiting = Mutex(Waiting())
   private let posted = AsyncSignal()
 
   /// Nil if no other server can use the database.
@@ -37,9 +43,17 @@ final class EventSharing: Service {
     self.log = log
   }
 
-  /// Posts an event soon.
+  /// Posts an event soon; drops it if too many wait.
   func post(_ event: SharedEvent) {
-    waiting.withLock { if $0.count < Self.mostWaiting { $0.append(event) } }
+    let isFirstDropped = waiting.withLock { waiting in
+      guard waiting.events.count >= Self.mostWaiting else {
+        waiting.events.append(event)
+        return false
+      }
+      defer { waiting.isOverfull = true }
+      return !waiting.isOverfull
+    }
+    if isFirstDropped { log.warning("\(Self.mostWaiting) events wait for other servers: more are dropped") }
     posted.ring()
   }
 
@@ -60,8 +74,9 @@ final class EventSharing: Service {
   /// - Returns: false if no event waits.
   private func postNext() async throws -> Bool {
     let events = waiting.withLock { waiting in
-      let events = Array(waiting.prefix(Self.batch))
-      waiting.removeFirst(events.count)
+      let events = Array(waiting.events.prefix(Self.batch))
+      waiting.events.removeFirst(events.count)
+      if events.isEmpty { waiting.isOverfull = false }
       return events
     }
     guard !events.isEmpty else { return false }
@@ -79,7 +94,7 @@ final class EventSharing: Service {
         return mailed
       }
     } catch {
-      waiting.withLock { $0.insert(contentsOf: events.prefix(Self.mostWaiting - $0.count), at: 0) }
+      waiting.withLock { $0.events.insert(contentsOf: events.prefix(Self.mostWaiting - $0.events.count), at: 0) }
       throw error
     }
     for event in events where !event.isMailed && mailed.contains(event.notice.clientID) {

@@ -45,7 +45,7 @@ final class ExpiryTimer: ExpirySchedule, Service {
         var shortest = Duration.milliseconds(10)
         do {
           let now = clock.now()
-          try await expire(now: now)
+          if try await !expire(now: now) { shortest = .milliseconds(250) }
           if now - lastForgot >= Self.forgetEvery {
             lastForgot = now
             let oldest = now - retention
@@ -57,23 +57,25 @@ final class ExpiryTimer: ExpirySchedule, Service {
           shortest = .seconds(1)
         }
         let untilNext = planned.withLock { $0 }.map { $0 + Self.grace - clock.now() } ?? Self.forgetEvery
-        // At least a moment, so that a failing database does not make this spin.
+        // At least a moment, so that neither a failing database nor another server makes this spin.
         await wakeUp.wait(
           for: min(max(untilNext, shortest), store.sharedBy == nil ? Self.forgetEvery : Self.lookEvery))
       }
     }
   }
 
-  private func expire(now: Timestamp) async throws {
+  /// - Returns: false if another server works on all that is due.
+  private func expire(now: Timestamp) async throws -> Bool {
     let due = now - Self.grace
     let next = try await store.read { try $0.nextDue() }
-    guard let next, next <= due else { return }
-    announcer.announce(
-      try await store.write { database in
-        var effects = try database.expireTransactions(now: due)
-        effects.add(try database.expireProfiles(now: due))
-        return effects
-      })
+    guard let next, next <= due else { return true }
+    let effects = try await store.write { database in
+      var effects = try database.expireTransactions(now: due)
+      effects.add(try database.expireProfiles(now: due))
+      return effects
+    }
+    announcer.announce(effects)
+    return effects != Effects()
   }
 
   private func planNext() async throws {

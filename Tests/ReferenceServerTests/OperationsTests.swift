@@ -15,7 +15,7 @@ import Testing
   }
 
   /// The address for health checks and metrics.
-  private static func address(of server: TokenServerProcess) throws -> String {
+  static func address(of server: TokenServerProcess) throws -> String {
     let line = try #require(
       server.log.split(separator: "\n").first { $0.contains("health checks and metrics on port") })
     return "http://127.0.0.1:\(line.split(separator: " ").last ?? "")"
@@ -120,6 +120,23 @@ import Testing
     }
     #expect(try value(of: failures) ?? 0 > 0)
     #expect(try server.curl(address + "/readyz").status == 200)
+  }
+
+  /// As in YugabyteDB; in CockroachDB there is no such function.
+  @Test("Without the size of the database there are the other metrics") func unknownSize() throws {
+    let directory = try ServerDirectories.new(onPostgreSQL: true)
+    try TestPostgreSQL.query(
+      """
+      CREATE FUNCTION public.pg_database_size(name) RETURNS BIGINT LANGUAGE sql AS 'SELECT CAST(NULL AS BIGINT)';
+      DO $$ BEGIN
+        EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database());
+      END $$
+      """, in: #require(TestDeployment.database(of: directory)))
+    let server = try TokenServerProcess(configuration: Self.configuration(), directory: directory, servers: 1)
+    let text = try server.curl(Self.address(of: server) + "/metrics").expect(200).text
+    #expect(Self.value(of: "token_server_transactions_open", in: text) == "0")
+    #expect(Self.value(of: "token_server_callbacks_waiting", in: text) == "0")
+    #expect(Self.value(of: "token_server_database_bytes", in: text) == nil)
   }
 
   @Test("A server that drains is healthy but not ready, and answers until a second signal") func drains() async throws {

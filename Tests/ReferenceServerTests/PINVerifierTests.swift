@@ -253,6 +253,9 @@ private struct PINVerifierFixture {
     let keyedMutex = KeyedMutex()
     let inner = try await keyedMutex.withLock("a") { try await keyedMutex.withLock("b") { 7 } }
     #expect(inner == 7)
+    let refused = try await keyedMutex.withLock("a") { try await keyedMutex.withLockIfFree("a") { 7 } }
+    #expect(refused == nil)
+    #expect(try await keyedMutex.withLockIfFree("a") { 7 } == 7)
   }
 }
 

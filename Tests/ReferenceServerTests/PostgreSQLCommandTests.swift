@@ -69,11 +69,14 @@ import Testing
 
   /// The database holds the first request back until it cancels the statement after 15 s; the second request has then
   /// waited for more than 10 s for the only connection.
-  @Test("While the database does not answer: 503, and the server ends in time") func held() async throws {
+  @Test("While requests wait for the database: 503, but the server is ready, and ends in time") func held() async throws
+  {
     let directory = try ServerDirectories.new(onPostgreSQL: true)
     let file = directory + "/config.toml"
     try String(contentsOfFile: file, encoding: .utf8)
-      .replacingOccurrences(of: "[database]\n", with: "[database]\nconnections = 1\n")
+      .replacingOccurrences(
+        of: "[database]\n", with: "[operations]\nport = 0\ndrain_seconds = 0\n[database]\nconnections = 1\n"
+      )
       .write(toFile: file, atomically: true, encoding: .utf8)
     let server = try TokenServerProcess(directory: directory, servers: 1)
     let portal = try server.addPortal()
@@ -90,6 +93,13 @@ import Testing
       ).status
     }
     let requests = (0..<2).map { _ in Task.detached { try status() } }
+    let waiting =
+      "SELECT COUNT(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    let deadline = ContinuousClock.now + .seconds(10)
+    while try TestPostgreSQL.query(waiting, in: url) != "t\n", ContinuousClock.now < deadline {
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    #expect(try server.curl("--max-time", "9", OperationsTests.address(of: server) + "/readyz").status == 200)
     for request in requests { #expect(try await request.value == 503) }
     let last = Task.detached { try? status() }
     try await Task.sleep(for: .milliseconds(300))

@@ -6,6 +6,8 @@ package import TokenServerCore
 /// The server's database.
 package struct Store: Sendable {
   let database: any SQLDatabase
+  /// For what must not wait for requests: one connection of its own, or `database` if that is a file.
+  private let reserved: any SQLDatabase
   /// Nil: no other server uses the database.
   package let sharedBy: Sharing?
   private let keyedMutex = KeyedMutex()
@@ -30,22 +32,29 @@ package struct Store: Sendable {
     let patience: Duration
   }
 
-  init(_ database: any SQLDatabase, sharedBy: Sharing? = nil) {
+  private init(_ database: any SQLDatabase, reserved: any SQLDatabase, sharedBy: Sharing? = nil) {
     self.database = database
+    self.reserved = reserved
     self.sharedBy = sharedBy
   }
 
   /// Opens the embedded database, one SQLite file, and creates or updates its tables.
-  package init(path: String) throws { self.init(try SQLiteDatabase(path: path)) }
+  package init(path: String) throws {
+    let database = try SQLiteDatabase(path: path)
+    self.init(database, reserved: database)
+  }
 
   /// Connects to a PostgreSQL database, and creates or updates its tables. Other servers may use it too.
   /// - Parameters:
-  ///   - connections: the maximum number of concurrent transactions.
+  ///   - connections: the maximum number of concurrent transactions, without those of `readBesideRequests` and
+  ///     `writeBesideRequests`, which have one connection more.
   ///   - patience: how long a transaction waits for a connection, and is repeated after conflicts; how long
   ///     `exclusively` waits for another server.
   package init(_ address: PostgreSQLAddress, connections: Int, patience: Duration = .seconds(10)) throws {
+    try PostgreSQLDatabase.migrate(address)
     self.init(
-      try PostgreSQLDatabase(address, connections: connections, patience: patience),
+      PostgreSQLDatabase(address, connections: connections, patience: patience),
+      reserved: PostgreSQLDatabase(address, connections: 1, patience: patience),
       sharedBy: Sharing(address: address, server: Random.bytes(8).lowercaseHex, patience: patience))
   }
 
@@ -73,11 +82,12 @@ package struct Store: Sendable {
     }
   }
 
-  /// Ends leases whose end could not be stored; to be called again and again while the server runs.
+  /// Ends leases whose end could not be stored, without those whose names a task uses; to be called again and again
+  /// while the server runs.
   package func releaseLeases() async throws {
     guard let server = sharedBy?.server else { return }
     for name in unreleased.withLock(\.self) {
-      try await keyedMutex.withLock(name) {
+      try await keyedMutex.withLockIfFree(name) {
         try await end(name, owner: server)
         unreleased.withLock { _ = $0.remove(name) }
       }
@@ -146,16 +156,33 @@ package struct Store: Sendable {
     try await database.writeStatement { try change(Database($0)) }
   }
 
+  /// As `read`, at once, whatever requests do with the database.
+  package func readBesideRequests<Value: Sendable>(
+    _ body: @escaping @Sendable (Database) throws -> Value
+  ) async throws -> Value {
+    try await reserved.read { try body(Database($0)) }
+  }
+
+  /// As an urgent `write`, in no lease. With PostgreSQL at once, whatever requests do with the database.
+  package func writeBesideRequests<Value: Sendable>(
+    _ change: @escaping @Sendable (Database) throws -> Value
+  ) async throws -> Value {
+    try await reserved.write(isUrgent: true) { try change(Database($0)) }
+  }
+
   /// The store for the core.
   package var records: any RecordStore { CoreStore(store: self) }
 
-  /// The number of transactions that wait.
+  /// The number of transactions that wait, without those beside requests.
   package var waiting: Int { database.waiting }
 
-  /// Nil for the embedded database.
+  /// The connections for requests; nil for the embedded database.
   package var connections: ConnectionCounts? { database.connections }
 
-  package func close() throws { try database.close() }
+  package func close() throws {
+    try database.close()
+    if sharedBy != nil { try reserved.close() }
+  }
 }
 
 private struct CoreStore: RecordStore {

@@ -8,8 +8,10 @@ import TokenServerStore
 
 /// Tells the other servers on the database that this one runs, and which devices are connected to it.
 final class Membership: Sendable {
-  private static let beat = Duration.seconds(2)
+  private static let beatEvery = Duration.seconds(2)
   private static let forgetEvery = Duration.seconds(30)
+  /// The maximum number of devices in one transaction.
+  private static let batch = 500
 
   /// How many servers run.
   let servers = ServerCount()
@@ -47,54 +49,76 @@ final class Membership: Sendable {
 
   private func run(_ hub: EventHub, _ mailboxes: MailboxPublisher?) async {
     await cancelWhenGracefulShutdown { [self] in
-      var (lastBeat, lastForgot) = (Timestamp(0), Timestamp(0))
-      while !Task.isCancelled {
-        do {
-          let now = clock.now()
-          if now - lastBeat >= Self.beat {
-            // After a long outage the others have forgotten this server and its devices.
-            if try await noteServer() {
-              for device in hub.connectedDevices { note(device, isConnected: hub.isListening(device)) }
-            }
-            lastBeat = now
-          }
-          try await storeChanges()
-          try await store.releaseLeases()
-          if now - lastForgot >= Self.forgetEvery {
-            try await store.write { try $0.forgetShared(now: now) }
-            // Devices that requested hints at the broker from another server.
-            try await mailboxes?.restore(from: store)
-            lastForgot = now
-          }
-        } catch { if !(error is CancellationError) { log.error("membership: \(error)") } }
-        await changed.wait(for: Self.beat)
+      await withDiscardingTaskGroup { group in
+        group.addTask { [self] in await beat(hub) }
+        group.addTask { [self] in await keepUp(mailboxes) }
       }
     }
     // The database may be out of reach: the others notice the end after ten seconds, too.
-    await lastAttempt { [store, server = sharing.server] in try? await store.write { try $0.removeServer(server) } }
+    await lastAttempt { [store, server = sharing.server] in
+      try? await store.writeBesideRequests { try $0.removeServer(server) }
+    }
+  }
+
+  /// Writes again and again that this server runs. Waits for nothing else: the others take a server that is late for
+  /// ended, and take its leases.
+  private func beat(_ hub: EventHub) async {
+    while !Task.isCancelled {
+      do {
+        // After a long outage the others have forgotten this server and its devices.
+        if try await noteServer() {
+          for device in hub.connectedDevices { note(device, isConnected: hub.isListening(device)) }
+        }
+      } catch { log.error("heartbeat: \(error)") }
+      try? await Task.sleep(for: Self.beatEvery)
+    }
+  }
+
+  /// Stores what changes while the server runs, and deletes what has expired.
+  private func keepUp(_ mailboxes: MailboxPublisher?) async {
+    var lastForgot = Timestamp(0)
+    while !Task.isCancelled {
+      do {
+        try await storeChanges()
+        try await store.releaseLeases()
+        let now = clock.now()
+        if now - lastForgot >= Self.forgetEvery {
+          try await store.write { try $0.forgetShared(now: now) }
+          // Devices that requested hints at the broker from another server.
+          try await mailboxes?.restore(from: store)
+          lastForgot = now
+        }
+      } catch { if !(error is CancellationError) { log.error("membership: \(error)") } }
+      await changed.wait(for: Self.beatEvery)
+    }
   }
 
   /// - Returns: whether this server was new to the others.
   private func noteServer() async throws -> Bool {
     let now = clock.now()
-    let (isNew, running) = try await store.write { [server = sharing.server] in
+    let (isNew, running) = try await store.writeBesideRequests { [server = sharing.server] in
       try $0.noteServer(server, now: now)
     }
     servers.set(running)
     return isNew
   }
 
+  /// - Returns: when fewer changes than a full batch are left.
   private func storeChanges() async throws {
-    let batch = changes.withLock { changes in
-      defer { changes = [:] }
-      return changes
-    }
-    guard !batch.isEmpty else { return }
-    do {
-      try await store.write { [server = sharing.server] in try $0.noteConnections(batch, server: server) }
-    } catch {
-      changes.withLock { $0.merge(batch) { newer, _ in newer } }
-      throw error
+    while !Task.isCancelled {
+      let batch = changes.withLock { changes in
+        let batch = Dictionary(uniqueKeysWithValues: changes.prefix(Self.batch).map { ($0.key, $0.value) })
+        for device in batch.keys { changes[device] = nil }
+        return batch
+      }
+      guard !batch.isEmpty else { return }
+      do {
+        try await store.write { [server = sharing.server] in try $0.noteConnections(batch, server: server) }
+      } catch {
+        changes.withLock { $0.merge(batch) { newer, _ in newer } }
+        throw error
+      }
+      guard batch.count == Self.batch else { return }
     }
   }
 }

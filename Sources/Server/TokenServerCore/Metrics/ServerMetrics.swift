@@ -20,7 +20,7 @@ package enum ServerMetrics {
     "token_server_callbacks_waiting": "Callbacks to portals that are not delivered yet.",
     "token_server_database_bytes": "The size of the database.",
     "token_server_database_waiting": "Database transactions that wait.",
-    "token_server_database_connections": "Connections to PostgreSQL by state: used, idle.",
+    "token_server_database_connections": "Connections to PostgreSQL for requests, by state: used, idle.",
     "token_server_database_connection_failures_total":
       "Connections to PostgreSQL that were lost, or could not be opened.",
     "token_server_database_wait_seconds": "How long transactions waited for a connection to PostgreSQL.",

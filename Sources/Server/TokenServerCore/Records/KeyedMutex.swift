@@ -18,17 +18,31 @@ package final class KeyedMutex: Sendable {
     return try await body()
   }
 
+  /// As `withLock`, but without waiting.
+  /// - Returns: nil if another task holds the key; `body` has not run then.
+  @discardableResult
+  package func withLockIfFree<Value: Sendable>(
+    _ key: String, _ body: @Sendable () async throws -> Value
+  ) async throws -> Value? {
+    guard take(key) else { return nil }
+    defer { leave(key) }
+    return try await body()
+  }
+
   private func enter(_ key: String) async {
-    await withCheckedContinuation { continuation in
-      let isFree = waiting.withLock { waiting in
-        guard waiting[key] != nil else {
-          waiting[key] = []
-          return true
-        }
-        waiting[key]?.append(continuation)
-        return false
+    await withCheckedContinuation { continuation in if take(key, orWait: continuation) { continuation.resume() } }
+  }
+
+  /// - Parameter continuation: resumed when the key is passed on to it; nil does not wait.
+  /// - Returns: whether the key was free, and is now held.
+  private func take(_ key: String, orWait continuation: CheckedContinuation<Void, Never>? = nil) -> Bool {
+    waiting.withLock { waiting in
+      guard waiting[key] != nil else {
+        waiting[key] = []
+        return true
       }
-      if isFree { continuation.resume() }
+      if let continuation { waiting[key]?.append(continuation) }
+      return false
     }
   }
 

@@ -66,7 +66,7 @@ package struct OperationsInterface: Sendable {
 
   private func ready() async -> Response {
     guard readiness.state == .ready else { return Self.text(readiness.state.rawValue, status: .serviceUnavailable) }
-    do { _ = try await store.read { try $0.openTransactionCount() } } catch {
+    do { _ = try await store.readBesideRequests { try $0.openTransactionCount() } } catch {
       return Self.text("the database cannot be read", status: .serviceUnavailable)
     }
     return Self.text("ready")
@@ -80,17 +80,14 @@ package struct OperationsInterface: Sendable {
       set("token_server_database_connections", connections.used, [("state", "used")])
       set("token_server_database_connections", connections.idle, [("state", "idle")])
     }
-    guard
-      let counts = try? await store.read({ database in
-        (
-          open: try database.openTransactionCount(), callbacks: try database.waitingCallbackCount(),
-          bytes: try database.size()
-        )
-      })
-    else { return }
-    set("token_server_transactions_open", counts.open)
-    set("token_server_callbacks_waiting", counts.callbacks)
-    set("token_server_database_bytes", counts.bytes)
+    if let counts = try? await store.read({ database in
+      (open: try database.openTransactionCount(), callbacks: try database.waitingCallbackCount())
+    }) {
+      set("token_server_transactions_open", counts.open)
+      set("token_server_callbacks_waiting", counts.callbacks)
+    }
+    // By itself: not every database that speaks PostgreSQL's protocol knows its size.
+    if let bytes = try? await store.read({ try $0.size() }) { set("token_server_database_bytes", bytes) }
   }
 
   private func set(_ name: String, _ value: Int, _ labels: [(String, String)] = []) {

@@ -3,28 +3,32 @@ import Synchronization
 import Threads
 import TokenServerCore
 
-/// A PostgreSQL database, which several servers may share. Each transaction is serializable and runs on one of several
-/// connections, each with a thread of its own. A transaction that conflicts with another one is repeated.
+/// A PostgreSQL database, which several servers may share. A change is a serializable transaction; a read is a
+/// read-only one on a snapshot (REPEATABLE READ); a single statement is committed by itself, at the database's default
+/// isolation level. Each runs on one of several connections, each with a thread of its own, and is repeated if it
+/// conflicts with another one.
 final class PostgreSQLDatabase: SQLDatabase {
   /// The maximum number of transactions that wait for a connection; more are refused.
   private static let longestQueue = 4096
   private static let busy = StorageUnavailableError(
     reason: "busy", description: "too many transactions wait for the database")
 
-  private let address: PostgreSQLAddress
   private let jobs = JobQueue<PostgreSQLSession>(limit: longestQueue)
   private let states: [PostgreSQLSession.State]
   private let threads: [LoopThread]
   private let patience: Duration
 
-  /// Connects once, and creates or updates the tables.
+  /// Creates or updates the tables.
+  static func migrate(_ address: PostgreSQLAddress) throws {
+    try PostgreSQLSchema.migrate(PostgreSQLConnection(to: address))
+  }
+
+  /// Each connection is opened at its first transaction.
   /// - Parameters:
   ///   - connections: at least 1.
   ///   - patience: the time limit for all repetitions of a transaction, and for the wait before it begins.
-  init(_ address: PostgreSQLAddress, connections: Int, patience: Duration) throws {
-    self.address = address
+  init(_ address: PostgreSQLAddress, connections: Int, patience: Duration) {
     self.patience = patience
-    try PostgreSQLSchema.migrate(PostgreSQLConnection(to: address))
     states = (0..<max(1, connections)).map { _ in PostgreSQLSession.State() }
     threads = states.map { [jobs] state in
       LoopThread(named: "postgresql") {

@@ -3,7 +3,8 @@
 /// The few places in which the database engines need different SQL.
 enum SQLDialect: Sendable {
   case sqlite
-  /// PostgreSQL 15 or later. Every statement of the server is also in the subset of CockroachDB and YugabyteDB.
+  /// PostgreSQL 15 or later. Every statement of the server but `size`, which only a metric needs, is also in the subset
+  /// of CockroachDB and YugabyteDB.
   case postgreSQL
 
   /// A subquery with the texts of a parameter, which is a JSON list of strings.

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+import Dispatch
+import Logging
+import RecordedLog
+import ReferenceProtocol
+import ServerTestSupport
+import Testing
+
+@testable import ReferenceServer
+@testable import TokenServerCore
+@testable import TokenServerHTTP
+@testable import TokenServerStore
+
+/// One of several servers on a database, while its requests or the other servers keep it waiting.
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct MembershipTests {
+  private let other: TemporaryStore
+  /// The store of the server, with one connection for requests.
+  private let store: Store
+
+  init() throws {
+    other = try TemporaryStore(.postgreSQL)
+    store = try Store(PostgreSQLAddress(other.url ?? ""), connections: 1, patience: .seconds(60))
+  }
+
+  private func membership() throws -> Membership {
+    Membership(store: store, sharing: try #require(store.sharedBy), clock: .system, log: RecordedLog().logger)
+  }
+
+  private func start(_ membership: Membership) -> Task<Void, any Error> {
+    Task { try await Membership.Heartbeats(membership: membership, hub: EventHub(), mailboxes: nil).run() }
+  }
+
+  @Test("A server counts as running, and reads, while its requests use all their connections") func full() async throws
+  {
+    let (held, released) = (AsyncSignal(), DispatchSemaphore(value: 0))
+    let holder = Task { [store] in
+      try await store.read { _ in
+        held.ring()
+        released.wait()
+      }
+    }
+    await held.wait(for: nil)
+    let heartbeats = start(try membership())
+    let deadline = ContinuousClock.now + .seconds(60)
+    var running = 0
+    while running == 0, ContinuousClock.now < deadline {
+      try await Task.sleep(for: .milliseconds(10))
+      running = try await other.store.read { try $0.runningServers(now: ServerClock.system.now()) }
+    }
+    #expect(running == 1)
+    // Fails by the time limit if it waits for the holder.
+    #expect(try await store.readBesideRequests { try $0.openTransactionCount() } == 0)
+    released.signal()
+    try await holder.value
+    heartbeats.cancel()
+    try await heartbeats.value
+    try store.close()
+  }
+
+  @Test("Connected devices are stored in transactions of at most 500") func batches() async throws {
+    let (server, url) = (try membership(), try #require(other.url))
+    for number in 0..<1201 { server.note(ClientID("C\(number)"), isConnected: true) }
+    let heartbeats = start(server)
+    let count = "SELECT COUNT(*), COUNT(DISTINCT CAST(xmin AS TEXT)) FROM connected_device"
+    let deadline = ContinuousClock.now + .seconds(60)
+    while try !TestPostgreSQL.query(count, in: url).hasPrefix("1201|"), ContinuousClock.now < deadline {
+      try await Task.sleep(for: .milliseconds(50))
+    }
+    #expect(try TestPostgreSQL.query(count, in: url) == "1201|3\n")
+    heartbeats.cancel()
+    try await heartbeats.value
+    try store.close()
+  }
+
+  @Test("A lease whose end was not stored is released later, but not while a task uses its name") func leases()
+    async throws
+  {
+    let (one, another) = (try #require(store.sharedBy?.server), try #require(other.store.sharedBy?.server))
+    // On a busy machine the test takes longer than ten seconds.
+    let now = ServerClock.system.now() + .seconds(3600)
+    _ = try await other.store.write { try $0.noteServer(another, now: now) }
+    #expect(try await other.store.write { try $0.acquireLease("x", owner: another, now: now) })
+    // Canceled while it waits for the other server.
+    let canceled = Task { [store] in try await store.exclusively("x") {} }
+    canceled.cancel()
+    await #expect(throws: CancellationError.self) { try await canceled.value }
+    try await other.store.write { try $0.releaseLease("x", owner: another) }
+
+    // Fails by the time limit if it waits for the task that holds the name.
+    try await store.exclusively("x") {
+      try await store.releaseLeases()
+      #expect(try await store.read { try $0.hasLease("x", owner: one) })
+    }
+    #expect(try await store.write { try $0.acquireLease("x", owner: one, now: now) })
+    try await store.releaseLeases()
+    #expect(try await !store.read { try $0.hasLease("x", owner: one) })
+    try store.close()
+  }
+
+  @Test("One warning is logged when events for the other servers are dropped") func dropped() throws {
+    let log = RecordedLog()
+    let sharing = try #require(EventSharing(store: store, mailboxes: nil, clock: .system, log: log.logger))
+    let event = SharedEvent(.init(clientID: ClientID("D"), event: DeviceEvent(.request)), isMailed: true)
+    for _ in 0..<EventSharing.mostWaiting { sharing.post(event) }
+    #expect(log.all.isEmpty)
+    for _ in 0..<3 { sharing.post(event) }
+    #expect(log.all.count == 1 && log.all.allSatisfy { $0.contains("dropped") }, "\(log.all)")
+    try store.close()
+  }
+
+  /// Reports each round of the expiry timer that found something due.
+  private struct Rounds: Announcer {
+    let round: AsyncStream<ContinuousClock.Instant>.Continuation
+    let log = RecordedLog().logger
+    var deviceLog: DeviceLog { DeviceLog(log) }
+
+    func reaches(_ clientID: ClientID) -> Bool { false }
+    func announce(_ effects: Effects) { round.yield(.now) }
+  }
+
+  @Test("While another server works on all that has expired, the expiry timer pauses") func expiry() async throws {
+    try await other.store.write { try $0.insert(.sample(expiresAt: Timestamp(10))) }
+    let (held, released) = (AsyncSignal(), DispatchSemaphore(value: 0))
+    let holder = Task { [other] in
+      try await other.store.write { database in
+        _ = try database.row("SELECT id FROM mobile_auth_transaction FOR UPDATE")
+        held.ring()
+        released.wait()
+      }
+    }
+    await held.wait(for: nil)
+    let (rounds, round) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
+    let timer = ExpiryTimer(
+      store: store, announcer: Rounds(round: round), clock: ServerClock { Timestamp(1000) }, retentionHours: 1)
+    let running = Task { try await timer.run() }
+    var times: [ContinuousClock.Instant] = []
+    for await time in rounds {
+      times.append(time)
+      if times.count == 3 { break }
+    }
+    #expect(times[2] - times[0] >= .milliseconds(500))
+    released.signal()
+    try await holder.value
+    running.cancel()
+    try await running.value
+    try store.close()
+  }
+}

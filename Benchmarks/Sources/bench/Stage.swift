@@ -32,7 +32,7 @@ final class Stage {
 /// A running token with the simulated board, enrolled.
 final class Token {
   /// The variables of the installed service that affect memory and start.
-  static let serviceEnvironment = ["BOTAN_MLOCK_POOL_SIZE": "32", "GNUTLS_NO_IMPLICIT_INIT": "1"]
+  static let serviceEnvironment = ["GNUTLS_NO_IMPLICIT_INIT": "1"]
 
   let user: String
   let readings: ProcessReadings

@@ -20,6 +20,15 @@ package func protectMemory() {
   overwriteFreedMemory()
 }
 
+/// Limits the memory that librnp's cryptography (Botan) locks when it is loaded, unless the environment does. Its default,
+/// 512 KiB, keeps 1 MiB of guard pages in addition. Call once at start, while there are no other threads.
+package func limitLockedMemoryOfLibraries() {
+  setenv("BOTAN_MLOCK_POOL_SIZE", "\(lockedKibibytes(pageSize: sysconf(Int32(_SC_PAGESIZE))))", 0)
+}
+
+/// Eight pages, of 4 or 16 KiB: each holds secrets of similar length.
+func lockedKibibytes(pageSize: Int) -> Int { 8 * pageSize / 1024 }
+
 /// Disables core dumps and debuggers of the same user, which could expose secrets. Call once at start.
 /// - Returns: whether the kernel accepted both settings.
 @discardableResult

@@ -28,6 +28,7 @@ private func serve(_ options: ServiceOptions, network: NetworkAccess) async thro
   signal(SIGPIPE, SIG_IGN)
   // Before the first secret is in memory.
   protectMemory()
+  limitLockedMemoryOfLibraries()
   let configuration = try options.config.map(Configuration.read) ?? Configuration()
   var state = options.state
   state.chosen = state.chosen ?? configuration.state

@@ -229,6 +229,7 @@ extension EndToEnd {
       struct Finding: Decodable {
         let verdict: String
         let subject: String
+        let text: String
       }
       try await withScene { fixture in
         let well = try await fixture.token.command("doctor", "--json")
@@ -236,6 +237,9 @@ extension EndToEnd {
         let findings: [Finding] = try well.decoded()
         #expect(!findings.contains { $0.verdict == "bad" })
         #expect(findings.contains { $0.verdict == "good" && $0.subject == "audit chain" })
+        let processes =
+          TestToken.areSplit ? "the network in a process of its own" : "keys and network in one process"
+        #expect(findings.contains { $0.subject == "service" && $0.text.contains(processes) }, "\(findings)")
         try await fixture.server.stop()
         let ill = try await fixture.token.command("doctor", "--json")
         #expect(ill.exit == .code(1))

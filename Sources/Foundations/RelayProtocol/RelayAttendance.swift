@@ -32,7 +32,8 @@ extension Relay {
       case .refused(let reason): throw .refused(reason)
       case let other: throw .malformed("\(other.name) in place of a connection")
       }
-      while case .hint = try await socket.reply(), take() {}
+      var pace = RelayPace()
+      while case .hint = try await socket.reply(), take() { try await pace.wait() }
       throw .malformed("an unexpected reply")
     } catch {
       return error == .canceled ? nil : error

@@ -35,7 +35,9 @@ package struct RelayConnector: SubscriptionConnector {
   ) async throws(RelayError) -> BrokerError {
     let setUpDue = ContinuousClock.now + Self.setUpLimit
     var isUp = false
+    var pace = RelayPace()
     while true {
+      try await pace.wait()
       switch try await socket.reply(until: isUp ? nil : setUpDue) {
       case .subscribed(let index) where topics.indices.contains(index):
         isUp = true

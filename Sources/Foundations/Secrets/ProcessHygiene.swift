@@ -20,8 +20,8 @@ package func protectMemory() {
   overwriteFreedMemory()
 }
 
-/// Limits the memory that librnp's cryptography (Botan) locks when it is loaded, unless the environment does. Its default,
-/// 512 KiB, keeps 1 MiB of guard pages in addition. Call once at start, while there are no other threads.
+/// Limits the memory that librnp's cryptography (Botan) locks when it is loaded, unless the environment does. Its
+/// default, 512 KiB, keeps 1 MiB of guard pages in addition. Call once at start, while there are no other threads.
 package func limitLockedMemoryOfLibraries() {
   setenv("BOTAN_MLOCK_POOL_SIZE", "\(lockedKibibytes(pageSize: sysconf(Int32(_SC_PAGESIZE))))", 0)
 }

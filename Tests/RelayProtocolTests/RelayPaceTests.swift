@@ -14,7 +14,7 @@ import Testing
   }
 
   @Test("A canceled task does not wait") func canceled() async {
-    let task = Task {
+    let task = Task { () -> RelayError? in
       var pace = RelayPace(limit: 1, in: .seconds(3600))
       do throws(RelayError) { try await pace.wait() } catch { return error }
       return nil

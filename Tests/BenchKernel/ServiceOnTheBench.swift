@@ -134,10 +134,10 @@ struct ServiceOnTheBench {
     // A busy machine only adds wake-ups: while threads start slowly, further threads are started. The quietest of three
     // periods is therefore measured.
     var perSecond = Double.infinity
-    for _ in 1...3 where perSecond > 2 {
+    for _ in 1...3 where perSecond > 0.5 {
       perSecond = min(perSecond, Double(try await site.wakeUps(within: 30)) / 30)
     }
     print("idle, with button, LED, buzzer and keypad attached: \(perSecond) wake-ups per second")
-    #expect(perSecond > 0 && perSecond <= 2)
+    #expect(perSecond > 0 && perSecond <= 1)
   }
 }

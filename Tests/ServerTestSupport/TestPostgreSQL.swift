@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import FreePorts
 import Synchronization
 
-/// A PostgreSQL of Debian's package, without durability, reached by a socket in a directory of its own. It runs as an
-/// unprivileged user, and until this process exits.
+/// A PostgreSQL of Debian's package, without durability, reached by a socket in a directory of its own, and over TLS on
+/// loopback. It runs as an unprivileged user, and until this process exits.
 package final class TestPostgreSQL: Sendable {
   package struct PostgreSQLError: Error, CustomStringConvertible {
     package let description: String
@@ -22,11 +23,12 @@ package final class TestPostgreSQL: Sendable {
   private static let shared = Result { try TestPostgreSQL() }
 
   private let directory: String
+  private let port: Int
   private let server: Mutex<RunningProgram>
   private let start: @Sendable () throws -> RunningProgram
   private let databases = Atomic<Int>(0)
 
-  /// - Parameter template: the URL of a database to copy, to which nobody is connected; nil for an empty one.
+  /// - Parameter template: the URL of a database to copy, to which no program is connected; nil for an empty one.
   /// - Returns: the URL of a new database.
   package static func newDatabase(copying template: String? = nil) throws -> String {
     let cluster = try shared.get()
@@ -43,6 +45,13 @@ package final class TestPostgreSQL: Sendable {
         usleep(20_000)
       }
     }
+  }
+
+  /// The same database over TLS, with verification of certificate and name.
+  package static func overTLS(_ url: String) throws -> String {
+    let cluster = try shared.get()
+    return "postgresql://approval@localhost:\(cluster.port)/\(name(in: url) ?? "")"
+      + "?sslmode=verify-full&sslrootcert=\(cluster.directory)/tls.crt"
   }
 
   /// Deletes a database, also if programs are connected to it.
@@ -91,9 +100,11 @@ package final class TestPostgreSQL: Sendable {
     directory = "\(folder)/\(Self.directoryPrefix)\(UUID().uuidString.prefix(8))"
     try FileManager.default.createDirectory(
       atPath: directory, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+    port = try FreePort.reserve()
     let isRoot = geteuid() == 0
+    try Self.makeCertificate(in: directory)
     // PostgreSQL refuses to run as root.
-    if isRoot { chown(directory, 65534, 65534) }
+    if isRoot { for file in ["", "/tls.key", "/tls.crt"] { chown(directory + file, 65534, 65534) } }
     func command(_ program: String, _ arguments: [String]) -> (String, [String]) {
       isRoot
         ? (
@@ -110,8 +121,9 @@ package final class TestPostgreSQL: Sendable {
     let (program, arguments) = command(
       "postgres",
       [
-        "-D", "\(directory)/data", "-k", directory, "-h", "", "-c", "fsync=off", "-c", "max_connections=400",
-        "-c", "max_wal_size=128MB", "-c", "autovacuum=off",
+        "-D", "\(directory)/data", "-k", directory, "-h", "127.0.0.1", "-p", "\(port)", "-c", "ssl=on",
+        "-c", "ssl_key_file=\(directory)/tls.key", "-c", "ssl_cert_file=\(directory)/tls.crt", "-c", "fsync=off",
+        "-c", "max_connections=400", "-c", "max_wal_size=128MB", "-c", "autovacuum=off",
       ])
     start = { [directory] in
       let server = try RunningProgram(program, arguments, errors: "\(directory)/log")
@@ -121,6 +133,17 @@ package final class TestPostgreSQL: Sendable {
     server = Mutex(try start())
     atexit { TestPostgreSQL.stop() }
     try waitUntilReady()
+  }
+
+  private static func makeCertificate(in directory: String) throws {
+    let made = try run(
+      "openssl",
+      [
+        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+        "/CN=database", "-addext", "subjectAltName=DNS:localhost", "-keyout", "\(directory)/tls.key", "-out",
+        "\(directory)/tls.crt",
+      ])
+    guard made.status == 0 else { throw PostgreSQLError(description: "openssl: \(made.errors)") }
   }
 
   /// Ends the database at once, as a crash does, and starts it again.
@@ -157,5 +180,7 @@ package final class TestPostgreSQL: Sendable {
 
   private func query(_ statement: String) throws { try Self.query(statement, in: url(of: "postgres")) }
 
-  private func url(of database: String) -> String { "postgresql://approval@/\(database)?host=\(directory)" }
+  private func url(of database: String) -> String {
+    "postgresql://approval@/\(database)?host=\(directory)&port=\(port)"
+  }
 }

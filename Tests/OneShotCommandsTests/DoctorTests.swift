@@ -60,10 +60,12 @@ import Vault
   @Test("Beside a service that does not answer, no server is reached") func silentService() async throws {
     try await withFolder { folder in
       let state = try #require(try Doctor.parseAsRoot(["--state", folder]) as? Doctor).state
-      _ = try networkAccess(state)
+      _ = try networkAccess(beside: Result { try state.serviceStatus() })
       let socket = try UnixSocket.listening(at: state.controlSocket)
       defer { unlink(state.controlSocket) }
-      let error = #expect(throws: CommandError.self) { _ = try networkAccess(state, within: 1) }
+      let error = #expect(throws: CommandError.self) {
+        _ = try networkAccess(beside: Result { try state.serviceStatus(within: 1) })
+      }
       #expect(error?.description.hasPrefix("the service does not answer at \(state.controlSocket)") == true)
       withExtendedLifetime(socket) {}
     }

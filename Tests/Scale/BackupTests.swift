@@ -22,11 +22,11 @@ import Testing
     let server = try TokenServerProcess(configuration: Self.configuration, servers: 2)
     let portal = try server.addPortal()
     let device = try DeviceClient.enrolledWithPIN(at: server, as: "alice")
-    let answered = try begin(at: server, portal, device)
+    let answered = try server.begin("payment", on: device, as: portal)
     let key = Random.uuid()
     let answer = try device.answerWithPIN(device.fetch(answered))
     let receipt = try device.send(answer, to: answered, key: key).expect(200).body
-    let open = try begin(at: server, portal, device)
+    let open = try server.begin("payment", on: device, as: portal)
     #expect(try wrongPIN(device) == [3, 1, 2])
 
     let url = try #require(TestDeployment.database(of: server.directory))
@@ -46,23 +46,12 @@ import Testing
     #expect(try wrongPIN(again) == [3, 2, 1])
     #expect(try again.send(answer, to: answered, key: key).body == receipt)
     #expect(try again.pending().map(\.transactionID) == [open])
-    for transaction in [open, try begin(at: restored, portal, again)] {
+    for transaction in [open, try restored.begin("payment", on: again, as: portal)] {
       try again.send(again.answerWithPIN(again.fetch(transaction)), to: transaction).expect(200)
     }
-    let result = try restored.curl(
-      "--user", "\(portal.id):\(portal.secret)", restored.url + "/oauth/api/v4/authenticate/transaction/\(answered)")
-    #expect(try result.expect(200).json["is_authenticated"] as? Bool == true)
+    #expect(try restored.result(of: answered, as: portal).isAuthenticated)
     for count in 1...3 { #expect(try wrongPIN(again) == [3, count, 3 - count]) }
     #expect(try again.logInWithPIN().status != 200)
-  }
-
-  private func begin(
-    at server: TokenServerProcess, _ portal: (id: String, secret: String), _ device: DeviceClient
-  ) throws -> String {
-    let reply = try server.curl(
-      "--user", "\(portal.id):\(portal.secret)", "--data", "type=payment&user_id=alice&device_id=\(device.clientID)",
-      "--data", "callback_uri=https://portal.example/", server.url + "/oauth/api/v4/authenticate/user")
-    return try #require(reply.expect(200).json["transaction_id"] as? String)
   }
 
   /// - Returns: the counts in the response: maximum, previous, remaining.

@@ -103,13 +103,9 @@ private final class BrokerFixture {
   /// Begins requests, one after the other, which the balancer passes to the servers in turn.
   func begin(_ count: Int) throws -> [String] {
     try (0..<count).map { _ in
-      let reply = try server.curl(
-        "--user", "\(portal.id):\(portal.secret)", "--data", "type=login&user_id=alice",
-        "--data", "device_id=\(device.clientID)&callback_uri=https://portal.example/",
-        server.url + "/oauth/api/v4/authenticate/user"
-      ).expect(200)
+      let transaction = try server.begin(on: device, as: portal)
       begun += 1
-      return try #require(reply.json["transaction_id"] as? String)
+      return transaction
     }
   }
 

@@ -26,18 +26,9 @@ import Testing
       // Until the other servers know that the device is connected, a request fails at once.
       let (transaction, started) = try Self.eventually { () -> (String, ContinuousClock.Instant)? in
         let started = ContinuousClock.now
-        let reply = try server.curl(
-          "--user", "\(portal.id):\(portal.secret)", "--data", "type=login&user_id=alice",
-          "--data", "device_id=\(device.clientID)&callback_uri=https://portal.example/",
-          server.url + "/oauth/api/v4/authenticate/user"
-        ).expect(200)
-        let transaction = reply.json["transaction_id"] as? String ?? ""
-        let result = try server.curl(
-          "--user", "\(portal.id):\(portal.secret)",
-          server.url + "/oauth/api/v4/authenticate/transaction/\(transaction)")
-        // A portal repeats what a busy server has not done.
-        guard result.status != 503 else { return nil }
-        return try result.expect(200).json["reason"] as? String == "failed_to_send" ? nil : (transaction, started)
+        let transaction = try server.begin(on: device, as: portal)
+        let result = try server.result(of: transaction, as: portal)
+        return result.reason == "failed_to_send" ? nil : (transaction, started)
       }
       while let line = stream.nextLine(), !line.contains(transaction) {}
       delays.append(started.duration(to: .now))

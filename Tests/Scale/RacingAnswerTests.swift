@@ -18,12 +18,7 @@ import Testing
     let portal = try server.addPortal()
     let device = try DeviceClient.enrolled(at: server, as: "alice")
     for _ in 0..<10 {
-      let begun = try server.curl(
-        "--user", "\(portal.id):\(portal.secret)", "--data", "type=login&user_id=alice",
-        "--data", "device_id=\(device.clientID)&callback_uri=https://portal.example/",
-        server.url + "/oauth/api/v4/authenticate/user"
-      ).expect(200)
-      let transaction = try #require(begun.json["transaction_id"] as? String)
+      let transaction = try server.begin(on: device, as: portal)
       let answers = try [ApprovalAnswer.Decision.accept, .deny].map { try device.answer(transaction, $0) }
       let commands = try (0..<16).map { number -> Curl.Command in
         (
@@ -37,11 +32,7 @@ import Testing
       let endings = try replies.filter { $0.status == 200 }.map { try $0.decoded(RequestStatus.self) }
       #expect(Set(endings.map { "\($0.state) \($0.receipt ?? "")" }).count == 1, "\(replies.map(\.text))")
       let state = try #require(endings.first?.state)
-      let result = try server.curl(
-        "--user", "\(portal.id):\(portal.secret)",
-        server.url + "/oauth/api/v4/authenticate/transaction/\(transaction)"
-      ).expect(200)
-      #expect((result.json["is_authenticated"] as? Bool) == (state == .authenticated), "\(result.text)")
+      #expect(try server.result(of: transaction, as: portal).isAuthenticated == (state == .authenticated))
     }
   }
 }

@@ -16,7 +16,7 @@ package final class Connectivity: Sendable {
   private let outage = Mutex<TokenServerError?>(nil)
   private let changes: ChangeSignal
   /// Raised when servers may be reached again.
-  let returns = ChangeSignal()
+  let outageEnds = ChangeSignal()
 
   init(changes: ChangeSignal) { self.changes = changes }
 
@@ -39,7 +39,7 @@ package final class Connectivity: Sendable {
   /// - Parameter reason: nil if servers may be reached again.
   package func setOutage(_ reason: TokenServerError?) {
     outage.withLock { $0 = reason }
-    if reason == nil { returns.raise() }
+    if reason == nil { outageEnds.raise() }
     changes.raise()
   }
 

@@ -69,7 +69,6 @@ package struct Handler: Sendable {
   /// Runs until the task is canceled.
   /// - Throws: `CancellationError`.
   package func run() async throws {
-    waits.work()
     do { try await handleAll() } catch {
       waits.end()
       shownRequest.end(.interrupted)
@@ -234,7 +233,6 @@ package struct Handler: Sendable {
     inbox.panel.turns.begin(pending.server, number: inbox.pending.number(of: pending.transaction), at: environment.now)
     waits.work(until: pending.deadline)
     defer {
-      waits.work()
       shownRequest.end(.interrupted)
       inbox.panel.turns.leave(isAnswered: isAnswered, at: environment.now)
       inbox.panel.startedAnswer.end()

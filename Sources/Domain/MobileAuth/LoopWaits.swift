@@ -42,7 +42,6 @@ package final class LoopWaits: Sendable {
       $0.count &+= 1
       $0.loop = .waiting($0.count)
     }
-    defer { work() }
     try await wait()
   }
 }

@@ -46,7 +46,7 @@ package struct RequestListener: Sendable {
     var retry = Retry(from: .seconds(1), to: .seconds(60), in: environment)
     while true {
       let started = environment.now
-      let returns = inbox.connectivity.returns.generation
+      let outageEnds = inbox.connectivity.outageEnds.generation
       do {
         try await listen()
       } catch let fault as TokenServerError {
@@ -67,7 +67,8 @@ package struct RequestListener: Sendable {
           continue
         }
         // Not later than the network comes back.
-        try await inbox.connectivity.returns.wait(beyond: returns, until: environment.now + pause, in: environment)
+        try await inbox.connectivity.outageEnds.wait(
+          beyond: outageEnds, until: environment.now + pause, in: environment)
       }
     }
   }

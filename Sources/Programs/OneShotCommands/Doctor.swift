@@ -29,6 +29,7 @@ extension Doctor: OneShotCommand {
       }
       if forgetServerTimes { try state.openVault(creating: false).forgetKnownTimes() }
       let environment = TokenEnvironment.system()
+      let service = Result { try state.serviceStatus() }
       var findings: [CheckResult] = []
       do {
         let secret = try state.deviceSecret()
@@ -36,14 +37,14 @@ extension Doctor: OneShotCommand {
         let vault = try state.openVault(creating: false, readOnly: true)
         findings.append(try Self.checkAudit(vault))
         findings.append(try Self.checkClock(vault, now: environment.wallClockMilliseconds / 1000))
-        findings += try await checkServers(vault, in: environment)
+        findings += try await checkServers(vault, beside: service, in: environment)
         findings.append(try Self.checkAccounts(vault))
       } catch let fault as StateStoreError {
         findings.append(CheckResult(verdict: .bad, subject: "vault", text: "\(fault)"))
       }
       findings.append(Self.checkSpace(in: state.directory))
       findings += Self.checkWriting(in: state.directory)
-      findings.append(checkService())
+      findings.append(Self.check(service))
       findings.append(Self.checkMemory())
       findings.append(Self.checkSwap())
       findings += Self.checkRegisters()
@@ -140,10 +141,12 @@ extension Doctor: OneShotCommand {
       text: "\(mebibytes) MiB free" + (isEnough ? "" : " and \(space.f_favail) files: free space in \(directory)"))
   }
 
-  private func checkServers(_ vault: Vault, in environment: TokenEnvironment) async throws -> [CheckResult] {
+  private func checkServers(
+    _ vault: Vault, beside service: Result<ServiceStatus, any Error>, in environment: TokenEnvironment
+  ) async throws -> [CheckResult] {
     var findings: [CheckResult] = []
     let network: NetworkAccess
-    do throws(CommandError) { network = try networkAccess(state) } catch {
+    do { network = try networkAccess(beside: service) } catch {
       return [CheckResult(verdict: .bad, subject: "servers", text: "not checked: \(error)")]
     }
     let backends = Backends(
@@ -194,9 +197,9 @@ extension Doctor: OneShotCommand {
         verdict: .bad, subject: "accounts", text: "must be enrolled again: \(unusable.joined(separator: ", "))")
   }
 
-  private func checkService() -> CheckResult {
+  private static func check(_ service: Result<ServiceStatus, any Error>) -> CheckResult {
     do {
-      let status = try state.serviceStatus()
+      let status = try service.get()
       if let troubles = status.troubles, !troubles.isEmpty {
         return CheckResult(
           verdict: .bad, subject: "board", text: "\(troubles.joined(separator: "; ")). Run `approval-token board check`"

@@ -11,8 +11,9 @@ extension Remove: OneShotCommand {
     try await reporting(json) {
       let vault = try state.openVault(creating: false)
       let environment = TokenEnvironment.system()
+      let network = try networkAccess(beside: Result { try state.serviceStatus() })
       let backends = Backends(
-        vault, authorities: authorities, in: environment, makeHTTPTransport: try networkAccess(state).makeHTTPTransport)
+        vault, authorities: authorities, in: environment, makeHTTPTransport: network.makeHTTPTransport)
       let record = try backends.operations.account(account)
       let notification = try await backends.operations.remove(record) { $0.summary }
       if let warning = notification.warning(about: record) { say(warning) }

@@ -17,6 +17,7 @@ extension StateOption {
   }
 
   /// What the running service reports. One that hangs is an error.
+  /// - Parameter seconds: the time limit.
   func serviceStatus(within seconds: Int = 20) throws -> ServiceStatus {
     try ControlClient(path: controlSocket).call(.status, ServiceStatus.self, within: seconds)
   }
@@ -54,13 +55,10 @@ func requestReload(_ state: StateOption) {
 
 /// How a command that has opened the vault reaches servers: as the running service does, so that a server cannot attack
 /// a process with keys where the service keeps the two apart. Without a service, from this process.
-/// - Throws: if a service runs, but does not say how it reaches servers.
-func networkAccess(_ state: StateOption, within seconds: Int = 20) throws(CommandError) -> NetworkAccess {
-  let status: ServiceStatus
-  do { status = try state.serviceStatus(within: seconds) } catch {
-    guard let error = error as? CommandError else { throw CommandError(.unavailable, "\(error)") }
-    if error.isServiceMissing { return .ofThisProcess }
-    throw error
-  }
-  return status.networkSocket.map { .through(Relay(path: $0)) } ?? .ofThisProcess
+/// - Parameter service: what `serviceStatus` returned.
+/// - Throws: its error, if a service runs, but does not say how it reaches servers.
+func networkAccess(beside service: Result<ServiceStatus, any Error>) throws -> NetworkAccess {
+  do { return try service.get().networkSocket.map { .through(Relay(path: $0)) } ?? .ofThisProcess } catch let error
+    as CommandError where error.isServiceMissing
+  { return .ofThisProcess }
 }

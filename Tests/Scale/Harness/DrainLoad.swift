@@ -66,11 +66,7 @@ final class DrainLoad: Sendable {
   }
 
   func begin(for user: String, _ device: DeviceClient) throws -> String {
-    let reply = try server.curl(
-      "--user", "\(portal.id):\(portal.secret)", "--data", "type=login&user_id=\(user)&device_id=\(device.clientID)",
-      "--data", "callback_uri=https://portal.example/", server.url + "/oauth/api/v4/authenticate/user"
-    ).expect(200)
-    return try #require(reply.json["transaction_id"] as? String)
+    try server.begin(of: user, on: device, as: portal)
   }
 
   /// Ends everything, and waits for it.

@@ -86,11 +86,7 @@ final class OutageScene: Sendable {
   func begin(_ type: String, of user: String, on device: DeviceClient) throws -> String {
     let callback = "\(sink.address)/\(UUID().uuidString)"
     record.asks(callback, for: device.clientID)
-    let reply = try server.curl(
-      "--user", "\(portal.id):\(portal.secret)", "--data", "type=\(type)&user_id=\(user)&device_id=\(device.clientID)",
-      "--data", "callback_uri=\(callback)", server.url + "/oauth/api/v4/authenticate/user"
-    ).expect(200)
-    let transaction = try #require(reply.json["transaction_id"] as? String)
+    let transaction = try server.begin(type, of: user, on: device, as: portal, callback: callback)
     record.begun(transaction, .init(device: device.clientID, callback: callback, needsPIN: type == "payment"))
     return transaction
   }
@@ -114,16 +110,14 @@ final class OutageScene: Sendable {
 
   /// Reads a result, from any server, and compares it with the model.
   private func isEnded(_ transaction: String, _ entry: OutageRecord.Entry) throws -> Bool {
-    let result = try server.curl(
-      "--user", "\(portal.id):\(portal.secret)", server.url + "/oauth/api/v4/authenticate/transaction/\(transaction)"
-    ).expect(200).json
-    let isAuthenticated = result["is_authenticated"] as? Bool == true
-    let isEnded = isAuthenticated || result["not_authenticated_reason"] != nil
+    let result = try server.result(of: transaction, as: portal)
+    let isAuthenticated = result.isAuthenticated
+    let isEnded = isAuthenticated || result.reason != nil
     // Without a response the answer may have arrived.
     if isEnded { #expect(entry.ending != nil, "\(transaction)") } else { #expect(!entry.isConfirmed, "\(transaction)") }
     if isEnded { #expect(isAuthenticated == (entry.ending == .accepted), "\(transaction): \(result)") }
     if entry.needsPIN, entry.isConfirmed || entry.ending == nil {
-      #expect(result["used_authentication_attempts"] as? Int == entry.pinAttempts, "\(transaction): \(entry)")
+      #expect(result.attempts == entry.pinAttempts, "\(transaction): \(entry)")
     }
     return isEnded
   }

@@ -51,7 +51,7 @@ final class Membership: Sendable {
     await cancelWhenGracefulShutdown { [self] in
       await withDiscardingTaskGroup { group in
         group.addTask { [self] in await beat(hub) }
-        group.addTask { [self] in await keepUp(mailboxes) }
+        group.addTask { [self] in await storeAndForget(mailboxes) }
       }
     }
     // The database may be out of reach: the others notice the end after ten seconds, too.
@@ -75,7 +75,7 @@ final class Membership: Sendable {
   }
 
   /// Stores what changes while the server runs, and deletes what has expired.
-  private func keepUp(_ mailboxes: MailboxPublisher?) async {
+  private func storeAndForget(_ mailboxes: MailboxPublisher?) async {
     var lastForgot = Timestamp(0)
     while !Task.isCancelled {
       do {

@@ -224,15 +224,15 @@ private final class FlawedMessageStore: PushMessageStore {
 
   init(_ vault: Vault) { self.vault = vault }
 
-  func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool { try vault.store(message) }
+  func store(_ message: DeliveredMessage, whenReadable: () -> Void) throws(StateStoreError) -> Bool {
+    try vault.store(message, whenReadable: whenReadable)
+  }
   func message(_ transaction: TransactionID) throws(StateStoreError) -> DeliveredMessage? {
     if isUnreadable.withLock({ $0 }) { throw .io(call: "read", reason: "input/output error") }
     return try vault.message(transaction)
   }
   func pendingMessages() throws(StateStoreError) -> [DeliveredMessage] { try vault.pendingMessages() }
-  func end(
-    _ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?
-  ) throws(StateStoreError) {
-    try vault.end(transaction, as: state, answerKey: answerKey)
+  func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?) {
+    vault.end(transaction, as: state, answerKey: answerKey)
   }
 }

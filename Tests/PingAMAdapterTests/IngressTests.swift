@@ -277,7 +277,7 @@ import Vault
 
 /// A message store without free space.
 private struct FullMessageStore: PushMessageStore {
-  func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool {
+  func store(_ message: DeliveredMessage, whenReadable: () -> Void) throws(StateStoreError) -> Bool {
     throw .io(call: "write", reason: "disk full")
   }
   func message(_ transaction: TransactionID) -> DeliveredMessage? { nil }

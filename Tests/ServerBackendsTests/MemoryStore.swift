@@ -158,8 +158,9 @@ final class MemoryStore: BackendStore {
 
   // MARK: Messages
 
-  func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool {
+  func store(_ message: DeliveredMessage, whenReadable: () -> Void) throws(StateStoreError) -> Bool {
     add([message])
+    whenReadable()
     return true
   }
   func message(_ transaction: TransactionID) throws(StateStoreError) -> DeliveredMessage? {
@@ -168,5 +169,5 @@ final class MemoryStore: BackendStore {
   func pendingMessages() throws(StateStoreError) -> [DeliveredMessage] {
     state.withLock { $0.messages.filter { $0.state == .pending } }
   }
-  func end(_ transaction: TransactionID, as end: DeliveredMessage.State, answerKey: String?) throws(StateStoreError) {}
+  func end(_ transaction: TransactionID, as end: DeliveredMessage.State, answerKey: String?) {}
 }

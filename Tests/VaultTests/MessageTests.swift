@@ -49,6 +49,7 @@ import Testing
     #expect(try vault.store(message(1, reference: "another")) == false)
     #expect(try vault.store(message(2, for: bob, reference: "message 1")) == false)
     try vault.end(transaction(1), as: .approved, answerKey: "k")
+    #expect(try vault.message(transaction(1))?.state == .approved)
     #expect(try vault.store(message(1)) == false)
     #expect(try vault.message(transaction(1))?.state == .approved)
   }
@@ -57,10 +58,45 @@ import Testing
     _ = try vault.store(message(1))
     try vault.end(transaction(1), as: .denied, answerKey: "k1")
     try vault.end(transaction(1), as: .approved, answerKey: "k2")
-    let found = try #require(try fixture.vault().message(transaction(1)))
-    #expect(found.state == .denied && found.answerKey == "k1")
-    #expect(try vault.pendingMessages().isEmpty)
     try vault.end(transaction(9), as: .failed, answerKey: nil)
+    // Before and after it is written.
+    for isWritten in [false, true] {
+      let found = try #require(try (isWritten ? fixture.vault() : vault).message(transaction(1)))
+      #expect(found.state == .denied && found.answerKey == "k1")
+      #expect(try vault.pendingMessages().isEmpty)
+      #expect(try vault.messages(of: alice).map(\.state) == [.denied])
+      #expect(try fixture.vault().pendingMessages().isEmpty == isWritten)
+      try vault.flush()
+    }
+  }
+
+  @Test("Is readable while it is written") func isReadableWhileItIsWritten() throws {
+    _ = try vault.store(message(1))
+    var found: [String] = []
+    let isNew = try vault.store(message(2)) {
+      found = (try? vault.pendingMessages().map(\.reference)) ?? []
+      // A second channel delivers it.
+      #expect((try? vault.store(message(2))) == false)
+      // The call above has written it.
+      #expect((try? fixture.vault().pendingMessages().count) == 2)
+    }
+    #expect(isNew && found == ["message 1", "message 2"])
+    #expect(try vault.store(message(2)) { Issue.record("it is known") } == false)
+    #expect(try vault.messages(of: alice).map(\.reference) == ["message 2", "message 1"])
+  }
+
+  @Test("That could not be written is not readable any more, and can be stored later")
+  func thatCouldNotBeWrittenIsNotReadableAnyMore() throws {
+    try fixture.raw {
+      try $0.execute("CREATE TRIGGER full BEFORE INSERT ON messages BEGIN SELECT RAISE(FAIL, 'full'); END")
+    }
+    var wasReadable = false
+    #expect(throws: StateStoreError.self) {
+      try vault.store(message(1)) { wasReadable = (try? vault.message(transaction(1))) != nil }
+    }
+    #expect(try wasReadable && vault.pendingMessages().isEmpty && vault.queueLength == 0)
+    try fixture.raw { try $0.execute("DROP TRIGGER full") }
+    #expect(try vault.store(message(1)))
   }
 
   @Test("Knows which are being answered") func knowsWhichAreBeingAnswered() throws {
@@ -139,6 +175,7 @@ import Testing
   func detectsChangesInStorage(statement: String) throws {
     _ = try vault.store(message(1))
     try vault.end(transaction(1), as: .approved, answerKey: "k")
+    try vault.flush()
     try fixture.raw { try $0.execute(statement) }
     #expect(throws: StateStoreError.self) { try vault.message(transaction(1)) }
   }
@@ -148,5 +185,11 @@ import Testing
     _ = try vault.store(message(1))
     let card = try contents(of: fixture.database)
     #expect(!card.indices.contains { card[$0...].starts(with: Array("contents of".utf8)) })
+  }
+}
+
+extension Vault {
+  fileprivate func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool {
+    try store(message, whenReadable: {})
   }
 }

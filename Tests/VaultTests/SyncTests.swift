@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Dispatch
 import MobileAuth
 import Secrets
 import Synchronization
@@ -50,6 +51,50 @@ import VaultModel
     #expect(try syncs { try vault.flush() } == 1)
     #expect(try syncs { try vault.flush() } == 0)
     #expect(try vault.auditLines(newest: 4).map(\.entry.kind) == [.announced, .opened, .decided, .settled])
+  }
+
+  private func message(_ reference: String) -> DeliveredMessage {
+    DeliveredMessage(
+      transaction: transaction, account: alice, reference: reference, receivedAtMilliseconds: 1,
+      contents: secrets("contents"))
+  }
+
+  /// A server that pushes its requests has no list of them: the token stores each message itself.
+  @Test("An approval of a push message waits as often, and its message is written beside") func pushedApproval() throws
+  {
+    var beforeReadable = -1
+    let before = log.events.count
+    let written = try syncs {
+      _ = try vault.store(message("1")) { beforeReadable = log.events.count - before }
+    }
+    #expect(written == 1)
+    #expect(beforeReadable == 0, "the LED would wait for storage")
+    #expect(try syncs { try vault.journal(intent(transaction, alice, key: "k"), entry(.decided, alice)) } == 1)
+    let beforeGreen = syncs {
+      vault.end(transaction, as: .approved, answerKey: "k")
+      vault.enqueue(.resolveIntent(transaction, entry(.settled, alice)))
+    }
+    #expect(try beforeGreen == 0 && vault.message(transaction)?.state == .approved)
+    // A crash here sends the same answer again.
+    let crashed = try fixture.vault()
+    #expect(try crashed.pendingMessages().map(\.isBeingAnswered) == [true])
+    #expect(try crashed.unresolvedIntents().map(\.transaction) == [transaction])
+  }
+
+  @Test("A commit that waits for storage keeps no reader waiting") func readersDoNotWait() throws {
+    let (fixture, reader) = (try VaultFixture(in: "/dev/shm"), Reader())
+    let secret = try fixture.deviceSecret()
+    let vault = try RecordingVFS.recording(fixture.path, in: { if case .synced = $0 { reader.read() } }) {
+      try Vault.open(directory: fixture.path, deviceSecret: secret)
+    }
+    try vault.put(server(acme))
+    try vault.put(account(alice))
+    // The first commit after a truncation also writes the header of the log.
+    try vault.record(entry(.loggedIn, alice))
+    reader.vault.withLock { $0 = vault }
+    #expect(try vault.store(message("1")) {})
+    reader.vault.withLock { $0 = nil }
+    #expect(reader.found.withLock { $0 } == [["1"]])
   }
 
   /// Fails if an answer is the first commit at the beginning of the log, which also waits for its header.
@@ -226,5 +271,22 @@ import VaultModel
     return log.events.dropFirst(before).reduce(0) { sum, event in
       if case .wrote(_, _, let bytes) = event { sum + bytes.count } else { sum }
     }
+  }
+}
+
+/// Reads on another thread while storage synchronizes, for at most 10 s.
+private final class Reader: Sendable {
+  let vault = Mutex<Vault?>(nil)
+  let found = Mutex<[[String]]>([])
+
+  func read() {
+    guard let vault = vault.withLock({ $0 }) else { return }
+    let isDone = DispatchSemaphore(value: 0)
+    DispatchQueue.global().async { [self] in
+      let messages = (try? vault.pendingMessages()) ?? []
+      found.withLock { $0.append(messages.map(\.reference)) }
+      isDone.signal()
+    }
+    if isDone.wait(timeout: .now() + 10) == .timedOut { found.withLock { $0.append(["no answer within 10 s"]) } }
   }
 }

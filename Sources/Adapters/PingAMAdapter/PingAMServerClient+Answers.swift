@@ -144,7 +144,7 @@ extension PingAMServerClient {
     let account = try self.account(intent.account)
     let now = dependencies.environment.now
     guard deadline(of: try StoredMessage(found, of: account.mechanism), now: now) > now else {
-      try end(intent.transaction, as: .unknown, answerKey: intent.idempotencyKey)
+      end(intent.transaction, as: .unknown, answerKey: intent.idempotencyKey)
       throw .outcomeUnknown("the answer may have been sent, AM has no status API, and the request has expired")
     }
     unconfirmed.insert(intent.idempotencyKey)
@@ -164,14 +164,12 @@ extension PingAMServerClient {
       guard try await post(body, about: kept, of: account, key: key) == .stored else {
         throw .answerInvalid("AM no longer waits for this answer, or rejects it as wrong (400)")
       }
-      // If storage fails here, a retry may find that AM has finished the login.
-      unconfirmed.insert(key)
-      try end(transaction, as: decision == .accept ? .approved : .denied, answerKey: key)
+      end(transaction, as: decision == .accept ? .approved : .denied, answerKey: key)
       unconfirmed.remove(key)
       return "\(kept.envelope.messageID) (stored by AM, which does not report how the login ended)"
     } catch {
       guard error.effect != .retry else { throw error }
-      throw try meaning(of: error, for: transaction, key: key)
+      throw meaning(of: error, for: transaction, key: key)
     }
   }
 
@@ -192,29 +190,25 @@ extension PingAMServerClient {
   /// Maps a refused answer to an error. If an earlier attempt may have arrived, the outcome is unknown.
   private func meaning(
     of refusal: TokenServerError, for transaction: TransactionID, key: String
-  ) throws(TokenServerError) -> TokenServerError {
+  ) -> TokenServerError {
     guard unconfirmed.contains(key) else {
-      try end(transaction, as: .failed, answerKey: nil)
+      end(transaction, as: .failed, answerKey: nil)
       return refusal
     }
-    try end(transaction, as: .unknown, answerKey: key)
+    end(transaction, as: .unknown, answerKey: key)
     unconfirmed.remove(key)
     return .outcomeUnknown(
       "the connection was lost, and AM cannot report whether the answer arrived (\(refusal.explanation))")
   }
 
   package func requestDidEnd(_ transaction: TransactionID) {
-    try? end(transaction, as: .failed, answerKey: nil)
+    end(transaction, as: .failed, answerKey: nil)
   }
 
-  /// Records the end of a request durably. A request not recorded at a power loss is shown to the user again, and AM
-  /// keeps the last answer: so no answer is shown as done before this returns.
-  private func end(
-    _ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?
-  ) throws(TokenServerError) {
-    do { try dependencies.messageStore.end(transaction, as: state, answerKey: answerKey) } catch {
-      throw .unreachable("\(error)")
-    }
+  /// Records the end of a request. A power loss can forget it, but then also that the answer's intent is resolved: the
+  /// request is not shown to the user again, and the same answer is sent again.
+  private func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?) {
+    dependencies.messageStore.end(transaction, as: state, answerKey: answerKey)
   }
 
   /// The state that this token recorded: AM has no status API.
@@ -230,7 +224,7 @@ extension PingAMServerClient {
     case .failed: throw .requestNotFound
     case .pending where !found.isBeingAnswered: return RemoteStatus(state: .open)
     case .pending, .unknown:
-      try end(transaction, as: .unknown, answerKey: found.answerKey)
+      end(transaction, as: .unknown, answerKey: found.answerKey)
       throw .outcomeUnknown("the answer may have been sent, and AM has no status API")
     }
   }

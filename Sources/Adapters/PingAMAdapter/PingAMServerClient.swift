@@ -160,7 +160,7 @@ package final class PingAMServerClient: BiometricChecks {
           locks[account.id] = .some(lock)
           requests.append(pending(kept, deadline: deadline, lock: lock))
         } else {
-          try dependencies.messageStore.end(delivered.transaction, as: .expired, answerKey: nil)
+          dependencies.messageStore.end(delivered.transaction, as: .expired, answerKey: nil)
         }
       }
     } catch { throw .unreachable("\(error)") }

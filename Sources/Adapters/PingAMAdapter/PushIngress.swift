@@ -58,9 +58,7 @@ package final class PushIngress: Sendable {
   @discardableResult
   package func accept(_ bytes: [UInt8]) throws(IngressError) -> PushAcceptance {
     do {
-      let acceptance = try take(bytes)
-      if case .stored = acceptance { wake() }
-      return acceptance
+      return try take(bytes)
     } catch {
       if case .notStored = error { throw error }
       let count = state.withLock { state in
@@ -91,7 +89,8 @@ package final class PushIngress: Sendable {
 
   private func wake() { for listener in state.withLock({ $0.listeners.values }) { listener.yield() } }
 
-  /// Yields after each stored message and each change of a channel. Several changes may be merged into one.
+  /// Yields for each new message, as soon as it can be read, and for each change of a channel. Several changes may be
+  /// merged into one.
   func changes() -> AsyncStream<Void> {
     AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
       let number = state.withLock { state in
@@ -129,7 +128,7 @@ package final class PushIngress: Sendable {
     let isLearnt: Bool
     do { isLearnt = try learn(from: message, record, mechanism) } catch { throw .notStored(error) }
     guard isLearnt else { return try take(bytes) }
-    do { isStored = try messageStore.store(kept.delivered) } catch { throw .notStored(error) }
+    do { isStored = try messageStore.store(kept.delivered, whenReadable: wake) } catch { throw .notStored(error) }
     guard isStored else { return .known(record.id) }
     notify(what: message, of: record.id, mechanism)
     return .stored(record.id)

@@ -44,13 +44,15 @@ package struct DeliveredMessage: Sendable {
 }
 
 /// The push message store. Keeps recent messages after their requests have ended, so that a message delivered again is
-/// not shown again. Every change is durable when the call returns.
+/// not shown again.
 package protocol PushMessageStore: Sendable {
-  /// Stores a message. At a limit, deletes the oldest messages of the account or of all accounts, except messages that
-  /// are being answered.
+  /// Stores a message; it is durable when the call returns. At a limit, deletes the oldest messages of the account or
+  /// of all accounts, except messages that are being answered.
+  /// - Parameter whenReadable: called for a new message as soon as the other functions return it, while it is written:
+  ///   showing the request need not wait for storage. After an error they do not return it any more.
   /// - Returns: false, without a change, if a message with that transaction or reference exists.
   /// - Throws: `.notFound` if there is no such account.
-  func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool
+  func store(_ message: DeliveredMessage, whenReadable: () -> Void) throws(StateStoreError) -> Bool
 
   /// Returns the message; nil if it was never stored or has been deleted.
   func message(_ transaction: TransactionID) throws(StateStoreError) -> DeliveredMessage?
@@ -58,8 +60,9 @@ package protocol PushMessageStore: Sendable {
   /// Pending messages in order of arrival.
   func pendingMessages() throws(StateStoreError) -> [DeliveredMessage]
 
-  /// Records how a pending request ended. Does nothing if it has ended or does not exist.
-  func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?) throws(StateStoreError)
+  /// Records how a pending request ended; durable with the next transaction or `flush` of the state store. Does nothing
+  /// if it has ended or does not exist.
+  func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?)
 }
 
 /// The maximum numbers of stored messages.

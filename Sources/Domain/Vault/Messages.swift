@@ -8,53 +8,97 @@ extension Vault: PushMessageStore {
   /// A message whose answer is being sent is needed for retries.
   private static let hasNoIntent = "NOT EXISTS (SELECT 1 FROM intents WHERE intents.txn = messages.txn)"
 
-  package func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool {
-    try transaction { connection in
-      let owner = try connection.rows("SELECT 1 FROM accounts WHERE id = ?", message.account.text) { try $0.integer(0) }
-      guard !owner.isEmpty else { throw StateStoreError.notFound(.account(message.account)) }
-      let known = try connection.rows(
-        "SELECT 1 FROM messages WHERE txn = ? OR reference = ?", message.transaction.text, message.reference
-      ) { try $0.integer(0) }
-      guard known.isEmpty else { return false }
-      try insert(message, on: connection)
-      try connection.run(
-        """
-        DELETE FROM messages WHERE account = ? AND sequence NOT IN
-          (SELECT sequence FROM messages WHERE account = ? ORDER BY sequence DESC LIMIT ?) AND \(Self.hasNoIntent)
-        """, message.account.text, message.account.text, Int64(PushMessageLimits.perAccount))
-      try connection.run(
-        """
-        DELETE FROM messages WHERE sequence NOT IN (SELECT sequence FROM messages ORDER BY sequence DESC LIMIT ?)
-          AND \(Self.hasNoIntent)
-        """, Int64(PushMessageLimits.total))
-      return true
+  package func store(
+    _ message: DeliveredMessage, whenReadable: () -> Void
+  ) throws(StateStoreError) -> Bool {
+    let isStored = try snapshot { connection in
+      guard try hasAccount(of: message, on: connection) else {
+        throw StateStoreError.notFound(.account(message.account))
+      }
+      return try isKnown(message, on: connection)
     }
+    guard !isStored else { return false }
+    let isNew = enqueue(message)
+    if isNew { whenReadable() }
+    do { try flush() } catch {
+      if isNew { withdraw(message) }
+      throw error
+    }
+    return isNew
   }
 
   package func message(_ transaction: TransactionID) throws(StateStoreError) -> DeliveredMessage? {
-    try snapshot { connection in try message(transaction, on: connection) }
+    try read("WHERE txn = ?", transaction.text) { $0.transaction == transaction }.first
   }
 
   package func pendingMessages() throws(StateStoreError) -> [DeliveredMessage] {
-    try snapshot { connection in
-      try messages("WHERE state = ?", DeliveredMessage.State.pending.rawValue, on: connection)
-    }
+    try read("WHERE state = ?", DeliveredMessage.State.pending.rawValue) { _ in true }.filter { $0.state == .pending }
   }
 
   /// The messages of one account, newest first.
   package func messages(of account: AccountID) throws(StateStoreError) -> [DeliveredMessage] {
-    try snapshot { connection in try messages("WHERE account = ?", account.text, on: connection).reversed() }
+    try read("WHERE account = ?", account.text) { $0.account == account }.reversed()
   }
 
-  package func end(
-    _ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?
-  ) throws(StateStoreError) {
-    try self.transaction { connection in
-      guard var message = try message(transaction, on: connection), message.state == .pending else { return }
-      message.state = state
-      message.answerKey = answerKey
-      try update(message, on: connection)
+  package func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?) {
+    enqueue(.messageEnd(transaction, state, answerKey: answerKey))
+  }
+
+  /// Reads stored messages, and those in the queue that `matches` selects, in order of arrival.
+  private func read(
+    _ condition: String, _ value: String, matches: @Sendable (DeliveredMessage) -> Bool
+  ) throws(StateStoreError) -> [DeliveredMessage] {
+    // Before the snapshot: what is stored meanwhile is in it.
+    let changes = deferredChanges
+    return try snapshot { connection in
+      var found = try messages(condition, value, on: connection)
+      for case .message(let queued) in changes where matches(queued) {
+        if try message(queued.transaction, on: connection) == nil { found.append(queued) }
+      }
+      for case .messageEnd(let transaction, let state, let answerKey) in changes {
+        guard let index = found.firstIndex(where: { $0.transaction == transaction && $0.state == .pending }) else {
+          continue
+        }
+        (found[index].state, found[index].answerKey) = (state, answerKey)
+      }
+      return found
     }
+  }
+
+  /// Stores a message of the queue, unless it is known or its account has been removed since.
+  func insertIfNew(_ message: DeliveredMessage, on connection: borrowing Connection) throws {
+    guard try hasAccount(of: message, on: connection), try !isKnown(message, on: connection) else { return }
+    try insert(message, on: connection)
+    try connection.run(
+      """
+      DELETE FROM messages WHERE account = ? AND sequence NOT IN
+        (SELECT sequence FROM messages WHERE account = ? ORDER BY sequence DESC LIMIT ?) AND \(Self.hasNoIntent)
+      """, message.account.text, message.account.text, Int64(PushMessageLimits.perAccount))
+    try connection.run(
+      """
+      DELETE FROM messages WHERE sequence NOT IN (SELECT sequence FROM messages ORDER BY sequence DESC LIMIT ?)
+        AND \(Self.hasNoIntent)
+      """, Int64(PushMessageLimits.total))
+  }
+
+  func end(
+    _ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?,
+    on connection: borrowing Connection
+  ) throws {
+    guard var message = try message(transaction, on: connection), message.state == .pending else { return }
+    message.state = state
+    message.answerKey = answerKey
+    try update(message, on: connection)
+  }
+
+  private func hasAccount(of message: DeliveredMessage, on connection: borrowing Connection) throws -> Bool {
+    try !connection.rows("SELECT 1 FROM accounts WHERE id = ?", message.account.text) { try $0.integer(0) }.isEmpty
+  }
+
+  private func isKnown(_ message: DeliveredMessage, on connection: borrowing Connection) throws -> Bool {
+    try !connection.rows(
+      "SELECT 1 FROM messages WHERE txn = ? OR reference = ?", message.transaction.text, message.reference
+    ) { try $0.integer(0) }.isEmpty
   }
 
   /// Encrypts messages again under the new account ID, which is part of their associated data.

@@ -29,11 +29,15 @@ package final class Vault: Sendable {
   let knownIntents = KnownIntents()
   /// Whether another process may have removed secrets since the log was last truncated.
   private let isChangedElsewhere = Atomic(false)
+  /// Whether a transaction has the connection, and may wait for storage.
+  private let isWriting = Atomic(false)
 
   enum Deferred {
     case change(DeferredChange)
     /// The end of a right attempt, whose count this is.
     case clearing(PINRecord)
+    case message(DeliveredMessage)
+    case messageEnd(TransactionID, DeliveredMessage.State, answerKey: String?)
   }
 
   private struct Storage: ~Copyable {
@@ -168,6 +172,8 @@ package final class Vault: Sendable {
     threadWillBlock()
     return try mappingStateStoreErrors {
       try storage.withLock { storage in
+        isWriting.store(true, ordering: .relaxed)
+        defer { isWriting.store(false, ordering: .relaxed) }
         let changes = deferred.withLock { $0 }
         let result = try storage.connection.transaction { connection in
           var counts = HourlyCounts()
@@ -187,6 +193,31 @@ package final class Vault: Sendable {
   package func enqueue(_ change: DeferredChange) { enqueue(.change(change)) }
 
   func enqueue(_ change: Deferred) { deferred.withLock { $0.append(change) } }
+
+  /// - Returns: false if a message with that transaction or reference is in the queue.
+  func enqueue(_ message: DeliveredMessage) -> Bool {
+    deferred.withLock { changes in
+      for case .message(let queued) in changes {
+        if queued.transaction == message.transaction || queued.reference == message.reference { return false }
+      }
+      changes.append(.message(message))
+      return true
+    }
+  }
+
+  /// Removes a message from the queue. The lock of the storage keeps the queue as a transaction has read it.
+  func withdraw(_ message: DeliveredMessage) {
+    threadWillBlock()
+    storage.withLock { _ in
+      deferred.withLock { changes in
+        changes.removeAll {
+          if case .message(let queued) = $0 { queued.transaction == message.transaction } else { false }
+        }
+      }
+    }
+  }
+
+  var deferredChanges: [Deferred] { deferred.withLock { $0 } }
 
   package var queueLength: Int { deferred.withLock { $0.count } }
 
@@ -215,16 +246,15 @@ package final class Vault: Sendable {
 
   /// The transactions whose intents are resolved by a deferred change.
   var resolvedSoon: Set<TransactionID> {
-    deferred.withLock { changes in
-      Set(changes.compactMap { if case .change(.resolveIntent(let transaction, _)) = $0 { transaction } else { nil } })
-    }
+    Set(
+      deferredChanges.compactMap {
+        if case .change(.resolveIntent(let transaction, _)) = $0 { transaction } else { nil }
+      })
   }
 
   /// The counts that are cleared by a deferred change.
   var clearedSoon: [PINRecord] {
-    deferred.withLock { changes in
-      changes.compactMap { if case .clearing(let counted) = $0 { counted } else { nil } }
-    }
+    deferredChanges.compactMap { if case .clearing(let counted) = $0 { counted } else { nil } }
   }
 
   /// Like `snapshot`, but uncached: reads the file over a new connection.
@@ -233,12 +263,13 @@ package final class Vault: Sendable {
     try mappingStateStoreErrors { try Self.connect(to: path).snapshot(body) }
   }
 
-  /// Runs `body` on a consistent snapshot of the vault.
+  /// Runs `body` on a consistent snapshot of the vault. Does not wait for a transaction that waits for storage.
   func snapshot<Result: Sendable>(
     _ body: @Sendable (borrowing Connection) throws -> Result
   ) throws(StateStoreError) -> Result {
     try mappingStateStoreErrors {
       if let result = try storage.withLockIfAvailable({ try $0.connection.snapshot(body) }) { return result }
+      if isWriting.load(ordering: .relaxed) { return try Connection(path: path, readOnly: true).snapshot(body) }
       threadWillBlock()
       return try storage.withLock { try $0.connection.snapshot(body) }
     }

@@ -66,6 +66,9 @@ extension Vault: StateStore {
     case .change(.resolveIntent(let transaction, let entry)):
       try resolveIntent(transaction, entry, &counts, on: connection)
     case .clearing(let counted): try counted.clear(on: connection, keys)
+    case .message(let message): try insertIfNew(message, on: connection)
+    case .messageEnd(let transaction, let state, let answerKey):
+      try end(transaction, as: state, answerKey: answerKey, on: connection)
     }
   }
 

@@ -160,8 +160,10 @@ package enum Operation: Sendable, Equatable {
     case .nextCode(let account, let time):
       _ = try vault.nextOneTimePassword(
         of: account, in: PatientClock(wallClockMilliseconds: time).environment, notBefore: 0)
-    case .keepMessage(let message): _ = try vault.store(message.delivered)
-    case .endMessage(let transaction, let state, let key): try vault.end(transaction, as: state, answerKey: key)
+    case .keepMessage(let message): _ = try vault.store(message.delivered) {}
+    case .endMessage(let transaction, let state, let key):
+      vault.end(transaction, as: state, answerKey: key)
+      try vault.flush()
     case .changePIN(let account, let old, let new, let time):
       _ = try PatientClock(wallClockMilliseconds: time).waitOut { environment throws(StateStoreError) in
         try vault.changePIN(of: account, from: typed(old), to: typed(new), parameters: cheap, in: environment)

@@ -278,6 +278,7 @@ import Vault
 /// A message store without free space.
 private struct FullMessageStore: PushMessageStore {
   func store(_ message: DeliveredMessage, whenReadable: () -> Void) throws(StateStoreError) -> Bool {
+    whenReadable()
     throw .io(call: "write", reason: "disk full")
   }
   func message(_ transaction: TransactionID) -> DeliveredMessage? { nil }

@@ -85,18 +85,55 @@ import Testing
     #expect(try vault.messages(of: alice).map(\.reference) == ["message 2", "message 1"])
   }
 
-  @Test("That could not be written is not readable any more, and can be stored later")
-  func thatCouldNotBeWrittenIsNotReadableAnyMore() throws {
+  @Test("That could not be written stays readable, is not taken for stored, and is written when that is possible")
+  func thatCouldNotBeWrittenStaysReadable() throws {
     try fixture.raw {
       try $0.execute("CREATE TRIGGER full BEFORE INSERT ON messages BEGIN SELECT RAISE(FAIL, 'full'); END")
     }
-    var wasReadable = false
-    #expect(throws: StateStoreError.self) {
-      try vault.store(message(1)) { wasReadable = (try? vault.message(transaction(1))) != nil }
+    var announcements = 0
+    // Delivered again and again.
+    for _ in 1...3 {
+      #expect(throws: StateStoreError.self) { try vault.store(message(1)) { announcements += 1 } }
+      #expect(try vault.pendingMessages().map(\.reference) == ["message 1"])
     }
-    #expect(try wasReadable && vault.pendingMessages().isEmpty && vault.queueLength == 0)
+    #expect(announcements == 1)
     try fixture.raw { try $0.execute("DROP TRIGGER full") }
-    #expect(try vault.store(message(1)))
+    #expect(try vault.store(message(1)) == false)
+    #expect(try fixture.vault().pendingMessages().map(\.reference) == ["message 1"] && vault.queueLength == 0)
+  }
+
+  @Test("Of those that cannot be written, a limited number waits") func aLimitedNumberWaits() throws {
+    try fixture.raw {
+      try $0.execute("CREATE TRIGGER full BEFORE INSERT ON messages BEGIN SELECT RAISE(FAIL, 'full'); END")
+    }
+    for number in 1...PushMessageLimits.perAccount + 5 {
+      #expect(throws: StateStoreError.self) { try vault.store(message(number)) }
+    }
+    #expect(try vault.pendingMessages().count == PushMessageLimits.perAccount)
+    #expect(throws: StateStoreError.self) { try vault.store(message(1000, for: bob)) }
+    #expect(try vault.pendingMessages().last?.account == bob)
+  }
+
+  @Test("Is not taken for stored if its account is removed while it is written")
+  func isNotTakenForStoredWithoutItsAccount() throws {
+    #expect(throws: StateStoreError.notFound(.account(alice))) {
+      try vault.store(message(1)) {
+        try? fixture.vault().rename(alice, to: AccountID("carol"), AuditEntry(.renamed, wallClockMilliseconds: 0))
+      }
+    }
+    #expect(try vault.pendingMessages().isEmpty && vault.queueLength == 0)
+  }
+
+  @Test(
+    "That was changed in storage keeps no other change from being written",
+    arguments: ["box = zeroblob(40)", "reference = CAST(x'FF' AS TEXT)", "state = 'other'"])
+  func thatWasChangedInStorageKeepsNoOtherChangeFromBeingWritten(change: String) throws {
+    _ = try vault.store(message(1))
+    try fixture.raw { try $0.execute("UPDATE messages SET \(change)") }
+    try vault.end(transaction(1), as: .approved, answerKey: "k")
+    try vault.record(AuditEntry(.loggedIn, wallClockMilliseconds: 0))
+    #expect(try vault.auditLines(newest: 1).map(\.entry.kind) == [.loggedIn])
+    #expect(throws: StateStoreError.self) { try vault.message(transaction(1)) }
   }
 
   @Test("Knows which are being answered") func knowsWhichAreBeingAnswered() throws {

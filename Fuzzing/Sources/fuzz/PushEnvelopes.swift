@@ -87,12 +87,14 @@ final class PushReceiver: Sendable {
 private final class MemoryMessageStore: PushMessageStore {
   private let kept = Mutex<[DeliveredMessage]>([])
 
-  func store(_ message: DeliveredMessage) throws(StateStoreError) -> Bool {
-    kept.withLock { kept in
+  func store(_ message: DeliveredMessage, whenReadable: () -> Void) throws(StateStoreError) -> Bool {
+    let isNew = kept.withLock { kept in
       let isNew = !kept.contains { $0.transaction == message.transaction || $0.reference == message.reference }
       if isNew { kept.append(message) }
       return isNew
     }
+    if isNew { whenReadable() }
+    return isNew
   }
   func message(_ transaction: TransactionID) throws(StateStoreError) -> DeliveredMessage? {
     kept.withLock { $0.first { $0.transaction == transaction } }
@@ -100,7 +102,7 @@ private final class MemoryMessageStore: PushMessageStore {
   func pendingMessages() throws(StateStoreError) -> [DeliveredMessage] {
     kept.withLock { $0.filter { $0.state == .pending } }
   }
-  func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?) throws(StateStoreError) {
+  func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?) {
     kept.withLock { kept in kept.removeAll { $0.transaction == transaction } }
   }
 }

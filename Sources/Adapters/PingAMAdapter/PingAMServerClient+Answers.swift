@@ -205,8 +205,9 @@ extension PingAMServerClient {
     end(transaction, as: .failed, answerKey: nil)
   }
 
-  /// Records the end of a request. A power loss can forget it, but then also that the answer's intent is resolved: the
-  /// request is not shown to the user again, and the same answer is sent again.
+  /// Records the end of a request. A power loss can forget it. If the request was answered, it also forgets that the
+  /// answer's intent is resolved: the request is not shown to the user again, and the same answer is sent again. If it
+  /// ended without an answer, it is shown again.
   private func end(_ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?) {
     dependencies.messageStore.end(transaction, as: state, answerKey: answerKey)
   }

@@ -49,9 +49,11 @@ package protocol PushMessageStore: Sendable {
   /// Stores a message; it is durable when the call returns. At a limit, deletes the oldest messages of the account or
   /// of all accounts, except messages that are being answered.
   /// - Parameter whenReadable: called for a new message as soon as the other functions return it, while it is written:
-  ///   showing the request need not wait for storage. After an error they do not return it any more.
+  ///   showing the request need not wait for storage.
   /// - Returns: false, without a change, if a message with that transaction or reference exists.
-  /// - Throws: `.notFound` if there is no such account.
+  /// - Throws: `.notFound` if there is no such account. After another error, the message can have been announced by
+  ///   `whenReadable`: it stays readable then, and is written with the next change that succeeds, for example when the
+  ///   call is repeated.
   func store(_ message: DeliveredMessage, whenReadable: () -> Void) throws(StateStoreError) -> Bool
 
   /// Returns the message; nil if it was never stored or has been deleted.

@@ -18,12 +18,12 @@ extension Vault: PushMessageStore {
       return try isKnown(message, on: connection)
     }
     guard !isStored else { return false }
-    let isNew = enqueue(message)
+    let isNew = try enqueue(message)
     if isNew { whenReadable() }
-    do { try flush() } catch {
-      if isNew { withdraw(message) }
-      throw error
-    }
+    // After an error the message stays in the queue, and is written with the next transaction that succeeds.
+    try flush()
+    // Another process may have removed or renamed the account meanwhile.
+    guard try snapshot({ try isKnown(message, on: $0) }) else { throw .notFound(.account(message.account)) }
     return isNew
   }
 
@@ -85,10 +85,17 @@ extension Vault: PushMessageStore {
     _ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?,
     on connection: borrowing Connection
   ) throws {
-    guard var message = try message(transaction, on: connection), message.state == .pending else { return }
-    message.state = state
-    message.answerKey = answerKey
-    try update(message, on: connection)
+    do {
+      try mappingStateStoreErrors {
+        guard var message = try message(transaction, on: connection), message.state == .pending else { return }
+        message.state = state
+        message.answerKey = answerKey
+        try update(message, on: connection)
+      }
+    } catch {
+      // Who reads a damaged message reports that. The other changes of the transaction do not depend on it.
+      guard case .corrupt = error else { throw error }
+    }
   }
 
   private func hasAccount(of message: DeliveredMessage, on connection: borrowing Connection) throws -> Bool {

@@ -29,7 +29,7 @@ package final class Vault: Sendable {
   let knownIntents = KnownIntents()
   /// Whether another process may have removed secrets since the log was last truncated.
   private let isChangedElsewhere = Atomic(false)
-  /// Whether a transaction has the connection, and may wait for storage.
+  /// Whether a writer has the connection, and may wait for storage.
   private let isWriting = Atomic(false)
 
   enum Deferred {
@@ -154,6 +154,13 @@ package final class Vault: Sendable {
     return connection
   }
 
+  /// Opens a connection for one snapshot.
+  private static func reader(of path: String) throws -> Connection {
+    let connection = try Connection(path: path, readOnly: true)
+    try connection.execute("PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY")
+    return connection
+  }
+
   /// Runs the deferred changes and `body` in one transaction: all of it is durable when this returns, or nothing
   /// happened.
   /// - Parameter erasing: whether `body` removes or replaces a secret. Then, when this returns, the former contents of
@@ -172,20 +179,20 @@ package final class Vault: Sendable {
     threadWillBlock()
     return try mappingStateStoreErrors {
       try storage.withLock { storage in
-        isWriting.store(true, ordering: .relaxed)
-        defer { isWriting.store(false, ordering: .relaxed) }
-        let changes = deferred.withLock { $0 }
-        let result = try storage.connection.transaction { connection in
-          var counts = HourlyCounts()
-          for change in changes { try apply(change, &counts, on: connection) }
-          return try body(connection)
+        try writing {
+          let changes = deferredChanges
+          let result = try storage.connection.transaction { connection in
+            var counts = HourlyCounts()
+            for change in changes { try apply(change, &counts, on: connection) }
+            return try body(connection)
+          }
+          knownIntents.forget()
+          deferred.withLock { $0.removeFirst(changes.count) }
+          let erasing = isErasing(result)
+          if isChangedElsewhere.exchange(false, ordering: .relaxed) || erasing { storage.hasResidue = true }
+          storage.eraseResidue(waits: erasing)
+          return result
         }
-        knownIntents.forget()
-        deferred.withLock { $0.removeFirst(changes.count) }
-        let erasing = isErasing(result)
-        if isChangedElsewhere.exchange(false, ordering: .relaxed) || erasing { storage.hasResidue = true }
-        storage.eraseResidue(waits: erasing)
-        return result
       }
     }
   }
@@ -195,26 +202,17 @@ package final class Vault: Sendable {
   func enqueue(_ change: Deferred) { deferred.withLock { $0.append(change) } }
 
   /// - Returns: false if a message with that transaction or reference is in the queue.
-  func enqueue(_ message: DeliveredMessage) -> Bool {
-    deferred.withLock { changes in
-      for case .message(let queued) in changes {
-        if queued.transaction == message.transaction || queued.reference == message.reference { return false }
-      }
-      changes.append(.message(message))
-      return true
+  /// - Throws: `.io` if as many messages of its account are in the queue as are kept: storage has failed for long.
+  func enqueue(_ message: DeliveredMessage) throws(StateStoreError) -> Bool {
+    let (isKnown, isFull) = deferred.withLock { changes in
+      let queued = changes.compactMap { if case .message(let queued) = $0 { queued } else { nil } }
+      let isKnown = queued.contains { $0.transaction == message.transaction || $0.reference == message.reference }
+      let isFull = queued.count { $0.account == message.account } >= PushMessageLimits.perAccount
+      if !isKnown, !isFull { changes.append(.message(message)) }
+      return (isKnown, isFull)
     }
-  }
-
-  /// Removes a message from the queue. The lock of the storage keeps the queue as a transaction has read it.
-  func withdraw(_ message: DeliveredMessage) {
-    threadWillBlock()
-    storage.withLock { _ in
-      deferred.withLock { changes in
-        changes.removeAll {
-          if case .message(let queued) = $0 { queued.transaction == message.transaction } else { false }
-        }
-      }
-    }
+    guard isKnown || !isFull else { throw .io(call: "store", reason: "too many messages wait for storage") }
+    return !isKnown
   }
 
   var deferredChanges: [Deferred] { deferred.withLock { $0 } }
@@ -228,14 +226,22 @@ package final class Vault: Sendable {
         if isChangedElsewhere.exchange(false, ordering: .relaxed) { storage.hasResidue = true }
         guard storage.hasResidue else { return }
         threadWillBlock()
-        storage.eraseResidue(waits: false)
+        writing { storage.eraseResidue(waits: false) }
       }
       return
     }
     // Before the changes: the first commit at the beginning of the log waits for storage twice, and nothing waits for
     // this one.
-    storage.withLock { $0.keepLogShort() }
+    threadWillBlock()
+    storage.withLock { storage in writing { storage.keepLogShort() } }
     try transaction { _ in }
+  }
+
+  /// To be called with the lock of the storage.
+  private func writing<Result>(_ body: () throws -> Result) rethrows -> Result {
+    isWriting.store(true, ordering: .relaxed)
+    defer { isWriting.store(false, ordering: .relaxed) }
+    return try body()
   }
 
   /// Another process has changed the vault: nothing that was remembered counts, and what it removed may be in the log.
@@ -263,13 +269,16 @@ package final class Vault: Sendable {
     try mappingStateStoreErrors { try Self.connect(to: path).snapshot(body) }
   }
 
-  /// Runs `body` on a consistent snapshot of the vault. Does not wait for a transaction that waits for storage.
+  /// Runs `body` on a consistent snapshot of the vault. Does not wait for a writer that waits for storage.
   func snapshot<Result: Sendable>(
     _ body: @Sendable (borrowing Connection) throws -> Result
   ) throws(StateStoreError) -> Result {
     try mappingStateStoreErrors {
       if let result = try storage.withLockIfAvailable({ try $0.connection.snapshot(body) }) { return result }
-      if isWriting.load(ordering: .relaxed) { return try Connection(path: path, readOnly: true).snapshot(body) }
+      if isWriting.load(ordering: .relaxed) {
+        // After an error, also one of `body`, the other connection decides.
+        do { return try Self.reader(of: path).snapshot(body) } catch is SQLiteError {}
+      }
       threadWillBlock()
       return try storage.withLock { try $0.connection.snapshot(body) }
     }

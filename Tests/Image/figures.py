@@ -33,6 +33,13 @@ awk '/^ +high / { pages += $2 } END { print "figure", "Watermarks:", pages * 4 }
 for unit in /sys/fs/cgroup/system.slice/*.service; do
   echo "figure unit ${unit##*/} $(awk '/^anon / { print $2 }' "$unit/memory.stat")"
 done
+for unit in approval-token approval-token-network; do
+  awk -v "unit=$unit" '
+    /^[0-9a-f]+-[0-9a-f]+ / { name = $6 == "" ? "other" : $6 }
+    /^Anonymous:/ { sizes[name] += $2 }
+    END { for (name in sizes) if (sizes[name] >= 40) print "figure mapping", unit, sizes[name], name }
+  ' "/proc/$(systemctl show --value -p MainPID "$unit.service")/smaps"
+done
 echo "figure time $(systemctl is-active chrony.service) end"
 """
 
@@ -60,6 +67,10 @@ def measure(scene):
     print("    " + ", ".join(f"{name} {value:.1f}" for name, value in memory.items()))
     units = sorted(((int(size) / 2**20, name) for name, size in figures(r"figure unit (\S+) (\d+)")), reverse=True)
     print("    anonymous memory: " + ", ".join(f"{name} {size:.1f}" for size, name in units[:12]))
+    for unit in ("approval-token", "approval-token-network"):
+        mappings = figures(rf"figure mapping {unit} (\d+) (\S+)")
+        sizes = sorted(((int(size), name.rpartition("/")[2]) for size, name in mappings), reverse=True)
+        print(f"      of {unit}.service, KiB: " + ", ".join(f"{name} {size}" for size, name in sizes))
     (clock,) = figures(r"figure time (\S+) end")
     print(f"  the service of the time is {clock}")
     scene.machine.power_off()

@@ -205,6 +205,8 @@ import Threads
     #expect(try await fixture.until { !lines.all.isEmpty && !panel.all.isEmpty })
     _ = try await fixture.answer(
       .enroll(EnrollmentOptions(uri: "file-token:\(server.path)#ann")), as: EnrollmentResponse.self)
+    // A list can have the request before the server counts as connected.
+    #expect(try await fixture.until { lines.events.last == "connected" })
     let request = FileServer.Contents.Request(id: numberedUUID(1), message: "Pay 5 EUR?")
     try server.change { $0.pending["ann"]?.append(request) }
     _ = try #require(try await fixture.shownRequest())

@@ -36,7 +36,9 @@ package final class Vault: Sendable {
     case change(DeferredChange)
     /// The end of a right attempt, whose count this is.
     case clearing(PINRecord)
+    /// A push message to store.
     case message(DeliveredMessage)
+    /// How the request of a push message ended, and the idempotency key of its answer.
     case messageEnd(TransactionID, DeliveredMessage.State, answerKey: String?)
   }
 
@@ -96,7 +98,7 @@ package final class Vault: Sendable {
     guard !readOnly else {
       try StateDirectory.check(directory)
       let connection = try mappingStateStoreErrors {
-        let connection = try Connection(path: path, readOnly: true)
+        let connection = try reader(of: path)
         try formats.requireReadable(connection)
         try Schema.checkCanary(connection, keys)
         return connection
@@ -144,22 +146,19 @@ package final class Vault: Sendable {
     // The page size of a new file: a commit writes whole pages, most of which have few changed bytes.
     try connection.execute("PRAGMA page_size = 512; PRAGMA synchronous = EXTRA")
     try connection.useWriteAheadLog()
-    try connection.execute(
-      """
-      PRAGMA secure_delete = ON;
-      PRAGMA foreign_keys = ON;
-      PRAGMA trusted_schema = OFF;
-      PRAGMA temp_store = MEMORY;
-      """)
+    try connection.execute("PRAGMA secure_delete = ON; PRAGMA foreign_keys = ON; \(everywhere)")
     return connection
   }
 
-  /// Opens a connection for one snapshot.
+  /// Opens a connection that only reads.
   private static func reader(of path: String) throws -> Connection {
     let connection = try Connection(path: path, readOnly: true)
-    try connection.execute("PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY")
+    try connection.execute(everywhere)
     return connection
   }
+
+  /// The settings of every connection.
+  private static let everywhere = "PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY"
 
   /// Runs the deferred changes and `body` in one transaction: all of it is durable when this returns, or nothing
   /// happened.
@@ -266,7 +265,7 @@ package final class Vault: Sendable {
   /// Like `snapshot`, but uncached: reads the file over a new connection.
   func readUncached<Result: Sendable>(_ body: (borrowing Connection) throws -> Result) throws(StateStoreError) -> Result
   {
-    try mappingStateStoreErrors { try Self.connect(to: path).snapshot(body) }
+    try mappingStateStoreErrors { try Self.reader(of: path).snapshot(body) }
   }
 
   /// Runs `body` on a consistent snapshot of the vault. Does not wait for a writer that waits for storage.

@@ -11,7 +11,7 @@ import Testing
     let locked: String?
   }
 
-  private func withState(of commit: String, _ body: (EarlierState) async throws -> Void) async throws {
+  fileprivate static func withState(of commit: String, _ body: (EarlierState) async throws -> Void) async throws {
     let state = try await EarlierState(of: commit)
     defer { state.folder.remove() }
     try await body(state)
@@ -21,7 +21,7 @@ import Testing
 
   @Test("All accounts of a vault are listed with their stages and locks", arguments: EarlierState.commits)
   func accounts(commit: String) async throws {
-    try await withState(of: commit) { state in
+    try await Self.withState(of: commit) { state in
       let listed = try await state.token.command("accounts", "--json").succeeded().decoded([Listed].self)
       #expect(
         listed.map(\.account).sorted()
@@ -34,7 +34,7 @@ import Testing
 
   @Test("The audit chain of a vault verifies and is continued", arguments: EarlierState.commits)
   func auditChain(commit: String) async throws {
-    try await withState(of: commit) { state in
+    try await Self.withState(of: commit) { state in
       let token = state.token
       let before = try await token.audit()
       let settled = before.filter { $0.kind == "settled" }.compactMap(\.transaction)
@@ -48,7 +48,7 @@ import Testing
 
   @Test("Counters of one-time passwords continue, locks hold until they are removed", arguments: EarlierState.commits)
   func oneTimePasswords(commit: String) async throws {
-    try await withState(of: commit) { state in
+    try await Self.withState(of: commit) { state in
       let token = state.token
       func code(_ account: String) async throws -> String { try await token.command("otp", account).output }
       #expect(try await code("counter") == EarlierState.codes[2])
@@ -57,25 +57,6 @@ import Testing
       #expect(try await code("locked") == EarlierState.codes[0])
       #expect(try await code("ann") == EarlierState.codes[0])
       #expect(try await code("time").count == 8)
-    }
-  }
-
-  @Test("A PIN that the token verifies is accepted and a wrong one rejected", arguments: EarlierState.commits)
-  func tokenPIN(commit: String) async throws {
-    try await withState(of: commit) { state in
-      let token = state.token
-      defer { token.end() }
-      try await token.start()
-      let code = try token.begin(["otp", "typed"])
-      try await token.type(EarlierState.wrongPIN + "0")
-      try await token.type(EarlierState.typedPIN)
-      #expect(try await code.outcome().succeeded().output == EarlierState.codes[0])
-      let change = try token.begin(["pin", "change", "dan"])
-      try await token.type(EarlierState.typedPIN)
-      try await token.choose("975312")
-      try await change.outcome().succeeded()
-      try await token.stop()
-      #expect(try await token.provesItsLog())
     }
   }
 
@@ -101,7 +82,7 @@ import Testing
 
   @Test("A server lists its transactions, devices and portals", arguments: EarlierState.commits)
   func serverLists(commit: String) async throws {
-    try await withState(of: commit) { state in
+    try await Self.withState(of: commit) { state in
       let server = state.server
       try CompatibilityMatrix.renameSettings(in: server.directory)
       let found = try await server.transactions().map { ($0.transactionId, $0.state) }
@@ -117,7 +98,7 @@ import Testing
 
   @Test("A configuration with former names is an error that has the new names")
   func formerSettings() async throws {
-    try await withState(of: "e419458") { state in
+    try await Self.withState(of: "e419458") { state in
       let former = [("enrolment", "enrollment"), ("push_enrolment_mode", "push_enrollment_mode")]
       for (name, newName) in former {
         let refused = try await run(
@@ -135,44 +116,69 @@ import Testing
         token.exit != .code(0) && token.errors.contains("\"led.colours\" is now called \"led.colors\""), "\(token)")
     }
   }
+}
 
-  @Test("A request that an earlier server sent is approved, then one with the PIN", arguments: EarlierState.commits)
-  func approval(commit: String) async throws {
-    try await withState(of: commit) { state in
-      let (server, token) = (state.server, state.token)
-      defer {
-        token.end()
-        server.end()
+extension EarlierStates {
+  /// One after the other: the tokens know the same server at the same address, and each would otherwise show the
+  /// requests of the other test.
+  @Suite(.serialized) struct ByTheService {
+    @Test("A PIN that the token verifies is accepted and a wrong one rejected", arguments: EarlierState.commits)
+    func tokenPIN(commit: String) async throws {
+      try await EarlierStates.withState(of: commit) { state in
+        let token = state.token
+        defer { token.end() }
+        try await token.start()
+        let code = try token.begin(["otp", "typed"])
+        try await token.type(EarlierState.wrongPIN + "0")
+        try await token.type(EarlierState.typedPIN)
+        #expect(try await code.outcome().succeeded().output == EarlierState.codes[0])
+        let change = try token.begin(["pin", "change", "dan"])
+        try await token.type(EarlierState.typedPIN)
+        try await token.choose("975312")
+        try await change.outcome().succeeded()
+        try await token.stop()
+        #expect(try await token.provesItsLog())
       }
-      try CompatibilityMatrix.renameSettings(in: server.directory)
-      try await start(server)
-      try await token.start()
-      let portal = server.portal(state.metadata.credentials)
-      let open = try #require(state.metadata.transactions.first { $0.value == "open" }).key
-      try await token.hold()
-      #expect(try await portal.finalResult(of: open).isAuthenticated)
-      try await token.shows("idle, connected")
-
-      let device = try #require(try await portal.devices().first).id
-      for (user, pin) in EarlierState.pins {
-        let payment = try await portal.ask(user, on: device, type: "payment")
-        try await token.type(pin)
-        #expect(try await portal.finalResult(of: payment).isAuthenticated)
-        try await token.shows("idle, connected")
-      }
-      #expect(try await server.devices().flatMap(\.users).allSatisfy { $0.pinFailures == 0 })
-      #expect(try await token.provesItsLog())
     }
-  }
 
-  /// Waits for the port: another run of this test on this machine may use it.
-  private func start(_ server: VersionedServer) async throws {
-    _ = try await eventually("port \(EarlierState.port)") { () -> Bool? in
-      do { try await server.start(port: nil) } catch {
-        guard server.log.contains("in use") else { throw error }
-        return nil
+    @Test("A request that an earlier server sent is approved, then one with the PIN", arguments: EarlierState.commits)
+    func approval(commit: String) async throws {
+      try await EarlierStates.withState(of: commit) { state in
+        let (server, token) = (state.server, state.token)
+        defer {
+          token.end()
+          server.end()
+        }
+        try CompatibilityMatrix.renameSettings(in: server.directory)
+        try await start(server)
+        try await token.start()
+        let portal = server.portal(state.metadata.credentials)
+        let open = try #require(state.metadata.transactions.first { $0.value == "open" }).key
+        try await token.hold()
+        #expect(try await portal.finalResult(of: open).isAuthenticated)
+        try await token.shows("idle, connected")
+
+        let device = try #require(try await portal.devices().first).id
+        for (user, pin) in EarlierState.pins {
+          let payment = try await portal.ask(user, on: device, type: "payment")
+          try await token.type(pin)
+          #expect(try await portal.finalResult(of: payment).isAuthenticated)
+          try await token.shows("idle, connected")
+        }
+        #expect(try await server.devices().flatMap(\.users).allSatisfy { $0.pinFailures == 0 })
+        #expect(try await token.provesItsLog())
       }
-      return true
+    }
+
+    /// Waits for the port: another run of this test on this machine may use it.
+    private func start(_ server: VersionedServer) async throws {
+      _ = try await eventually("port \(EarlierState.port)") { () -> Bool? in
+        do { try await server.start(port: nil) } catch {
+          guard server.log.contains("in use") else { throw error }
+          return nil
+        }
+        return true
+      }
     }
   }
 }

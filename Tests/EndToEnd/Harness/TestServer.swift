@@ -56,6 +56,15 @@ final class TestServer: Sendable {
     try await run("python3", ["-c", edit, directory + "/token-server.db"] + statements).succeeded()
   }
 
+  /// The number of rows of a table of the database. The server may run.
+  func rowCount(of table: String) async throws -> Int {
+    let query = """
+      import sqlite3, sys; store = sqlite3.connect(sys.argv[1], timeout=30)
+      print(store.execute("SELECT count(*) FROM " + sys.argv[2]).fetchone()[0])
+      """
+    return try await run("python3", ["-c", query, directory + "/token-server.db", table]).succeeded().decoded()
+  }
+
   // MARK: The process
 
   func start() async throws {

@@ -69,6 +69,21 @@ struct RequestTests {
     #expect(connections.body == Array("1".utf8))
   }
 
+  @Test("A connection that was idle for longer than the request allows is not used") func idleLimit() async throws {
+    func count(_ limit: Duration) async throws -> [UInt8] {
+      var request = HTTPRequest(.get, server.url("connections"))
+      request.idleLimit = limit
+      return try await http.send(request).body
+    }
+    #expect(try await count(.zero) == Array("1".utf8))
+    // libcurl compares whole seconds.
+    try await Task.sleep(for: .milliseconds(2100))
+    #expect(try await count(.seconds(60)) == Array("1".utf8))
+    try await Task.sleep(for: .milliseconds(2100))
+    #expect(try await count(.seconds(1)) == Array("2".utf8))
+    #expect(try await count(.zero) == Array("3".utf8))
+  }
+
   @Test("Sends many at once") func sendsManyAtOnce() async throws {
     let answers = try await withThrowingTaskGroup(of: [UInt8].self) { group in
       for number in 0..<20 {

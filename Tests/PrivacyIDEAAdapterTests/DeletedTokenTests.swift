@@ -21,11 +21,11 @@ import Testing
       fixture.clock.advance(by: .seconds(2))
     }
     #expect(fixture.server.state.withLock { $0.pollCounts["PIPU0"] } == 4)
-    #expect(fixture.http.requests.filter(\.wantsNewConnection).isEmpty)
+    #expect(fixture.http.requests.filter { $0.idleLimit == .zero }.isEmpty)
     fixture.clock.advance(by: .seconds(2))
     _ = try await fixture.token.pendingRequests()
     #expect(try await fixture.token.validate().disenrolledAccounts == [AccountID("account 0")])
-    #expect(fixture.http.requests.filter(\.wantsNewConnection).count == 1)
+    #expect(fixture.http.requests.filter { $0.idleLimit == .zero }.count == 1)
     #expect(fixture.events.troubles == ["\(PollError.notKnown)"])
     let polls = fixture.server.state.withLock { $0.polls.count }
     fixture.clock.advance(by: .seconds(2))

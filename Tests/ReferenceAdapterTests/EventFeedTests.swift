@@ -106,6 +106,31 @@ import Testing
     #expect(http.requests.count - before == 2, "a nonce out of range is ignored")
   }
 
+  /// Fails if a login after an idle time needs a new connection, or waits on one that may be dead.
+  @Test("A request uses a connection that was idle while the event stream was open") func idleLimit() async throws {
+    let server = try FakeServer(stream: Self.stream(":\n\n"))
+    server.on("/x", "{}")
+    let http = server.makeHTTPTransport()
+    let client = server.client(http)
+    func limit() async throws -> Duration? {
+      _ = try await client.call(.get, "/x")
+      return http.requests.last?.idleLimit
+    }
+    #expect(try await limit() == .seconds(118))
+    _ = try await client.stream("/events", headers: [:])
+    #expect(try await limit() == .seconds(118))
+    server.clock.advance(by: .seconds(800))
+    #expect(try await limit() == .seconds(800))
+    _ = try await client.call(.get, "/x", reconnecting: true)
+    #expect(http.requests.last?.idleLimit == .zero)
+    await client.streamEnded()
+    #expect(try await limit() == .seconds(118))
+    // The feed's stream ends at once.
+    try await EventFeed(client: client, environment: server.environment, memory: EventFeed.Memory()).run { _ in }
+    server.clock.advance(by: .seconds(800))
+    #expect(try await limit() == .seconds(118))
+  }
+
   @Test("A heartbeat renews an access token that expires soon") func earlyRenewal() async throws {
     let (server, sending) = try serverWithStream()
     let client = server.client(server.makeHTTPTransport())

@@ -39,13 +39,13 @@ import Testing
       server.clock.advance(by: .seconds(seconds))
       await #expect(throws: TokenServerError.unconfirmedRemoval(number: 9002)) { try await adapter.validate() }
     }
-    let early = http.requests.filter { $0.wantsNewConnection }
+    let early = http.requests.filter { $0.idleLimit == .zero }
     #expect(early.isEmpty)
     let tokens = server.tokensGiven
     server.clock.advance(by: .seconds(1))
     await #expect(throws: TokenServerError.deviceDeregistered) { try await adapter.validate() }
     #expect(server.tokensGiven == tokens + 1)
-    #expect(http.requests.last?.wantsNewConnection == true)
+    #expect(http.requests.last?.idleLimit == .zero)
   }
 
   @Test("A removal that the second response does not repeat has no effect")
@@ -232,7 +232,7 @@ import Testing
     // The fake server implements no further step, so the enrollment fails.
     await #expect(throws: TokenServerError.self) { try await running.value }
     let second = http.requests.dropFirst(asked).first { $0.url.hasSuffix("/configuration") }
-    #expect(second?.wantsNewConnection == true)
+    #expect(second?.idleLimit == .zero)
     #expect(server.tokensGiven > tokens)
     #expect(registry.audit.contains { $0.kind == .wiped } == isGone)
     #expect(try registry.accounts().contains { $0.id == AccountID("A") } == !isGone)

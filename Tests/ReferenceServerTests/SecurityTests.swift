@@ -235,22 +235,6 @@ final class ManualUptime: Sendable {
   }
 }
 
-@Suite(.timeLimit(.minutes(5)), .mayBlock) struct ConnectionTableTests {
-  @Test("Limits") func limits() {
-    let table = ConnectionTable(limit: 5, limitPerSource: 2)
-    #expect(table.enter(from: "a") && table.enter(from: "a") && !table.enter(from: "a"))
-    #expect(table.enter(from: "b"))
-    // An event stream frees a slot of its address, but not of the total.
-    table.release(from: "a")
-    #expect(table.enter(from: "a") && !table.enter(from: "a"))
-    #expect(table.enter(from: "c") && !table.enter(from: "d"))
-    #expect(table.total == 5)
-    #expect(!table.attribute(to: "a"))
-    table.leave()
-    #expect(table.enter(from: "d"))
-  }
-}
-
 @Suite(.timeLimit(.minutes(5)), .mayBlock) struct SanitizedLogTests {
   @Test("Every log line is sanitized, including its metadata")
   func log() {

@@ -12,7 +12,7 @@ import Testing
       .post, "https://token.example/device/v1", headers: ["Accept": "application/json", "DPoP": "proof"],
       body: [1, 2, 3], deadline: .milliseconds(1500), maximumBodyBytes: 4096)
     request.takesBeginning = true
-    request.wantsNewConnection = true
+    request.idleLimit = .seconds(600)
     return request
   }
 

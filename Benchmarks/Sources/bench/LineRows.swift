@@ -8,31 +8,35 @@ final class LineRows {
   /// What the token may take in addition to its round trip, in seconds.
   private static let allowance = 0.015
 
+  /// Longer than the server keeps the connections of others than devices, and than libcurl's default.
+  private static let idleMinutes = 3.0
+
   static func measure(on stage: Stage) throws -> [Row] {
-    try rows(on: stage, "", rounds: 8, idleSeconds: 3600, pause: 0)
+    try rows(on: stage, "", rounds: 8)
+      + rows(on: stage, ", after \(Int(idleMinutes)) idle minutes", rounds: 3, pause: idleMinutes * 60)
       + rows(on: stage, ", connections were closed", rounds: 4, idleSeconds: 1, pause: 2.5)
   }
 
   /// - Parameters:
-  ///   - idleSeconds: after this time the server closes connections.
-  ///   - gap: seconds before each round.
+  ///   - idleSeconds: after this time the server closes connections; nil for its defaults.
+  ///   - gap: seconds before each round but the first, which is not counted.
   private static func rows(
-    on stage: Stage, _ remark: String, rounds: Int, idleSeconds: Int, pause gap: Double
+    on stage: Stage, _ remark: String, rounds: Int, idleSeconds: Int? = nil, pause gap: Double = 0
   ) throws -> [Row] {
-    let server = try TokenServer(on: stage, named: "line-server-\(idleSeconds)", idleSeconds: idleSeconds)
+    let server = try TokenServer(on: stage, named: "line-server-\(gap)", idleSeconds: idleSeconds)
     defer { server.end() }
     let site = Site(server)
     let callbacks = CallbackReceiver(on: site.loop)
     let line = DelayLine(delay: roundTrip / 2)
     let tokens = [
-      try Token(on: stage, user: "near-\(idleSeconds)", at: server),
-      try Token(on: stage, user: "far-\(idleSeconds)", at: server, environment: ["https_proxy": line.url]),
+      try Token(on: stage, user: "near-\(gap)", at: server),
+      try Token(on: stage, user: "far-\(gap)", at: server, environment: ["https_proxy": line.url]),
     ]
     defer { tokens.forEach { $0.end() } }
     var times: [[ApprovalRound.Times]] = [[], []]
     for round in 0...rounds {
+      if round > 0 { pause(seconds: gap) }
       for (index, token) in tokens.enumerated() {
-        pause(seconds: gap)
         // The server closes the portal's connection, too.
         let portal = try ApprovalRound(token, at: server, site, callback: callbacks.url)
         let measured = try portal.run()
@@ -50,7 +54,7 @@ final class LineRows {
     let ofGreen =
       "\(trips(farGreen, nearGreen)) round trips: \(farGreen.inMilliseconds), without delay \(nearGreen.inMilliseconds)"
     return [
-      remark.isEmpty
+      idleSeconds == nil
         ? Row("\(title): hint to LED", ofLED, goal: "≤ \(Int(most * 1e3)) ms", met: far.median <= most)
         : Row("\(title): hint to LED", ofLED),
       Row("  release to green", ofGreen),

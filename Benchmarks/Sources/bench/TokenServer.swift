@@ -29,11 +29,11 @@ final class TokenServer {
 
   /// - Parameters:
   ///   - pins: whether accounts have PINs; a type "payment" then requires them.
-  ///   - idleSeconds: after this time the server closes a connection without requests.
+  ///   - idleSeconds: after this time the server closes a connection without requests; nil for its defaults.
   ///   - database: the URL of an empty PostgreSQL database; nil for SQLite.
   ///   - servers: the number of servers on the database, behind HAProxy if there are several.
   init(
-    on stage: Stage, named name: String, pins: Bool = false, idleSeconds: Int = 3600, database: String? = nil,
+    on stage: Stage, named name: String, pins: Bool = false, idleSeconds: Int? = 3600, database: String? = nil,
     servers: Int = 1
   ) throws {
     self.stage = stage
@@ -45,7 +45,8 @@ final class TokenServer {
     // All portals and devices are on this machine, and some wait long between two requests.
     let file = directory + "/config.toml"
     let template = try String(contentsOfFile: file, encoding: .utf8)
-    let limits = "[limits]\nconnections_per_source = 20000\nidle_seconds = \(idleSeconds)\n"
+    let idle = idleSeconds.map { "idle_seconds = \($0)\ndevice_idle_seconds = \($0)\n" } ?? ""
+    let limits = "[limits]\nconnections_per_source = 20000\n" + idle
     let behind = port.map {
       "issuer = \"https://\(Loopback.address):\($0)\"\nproxy_protocol_from = [\"\(Loopback.address)\"]\n"
     }

@@ -111,7 +111,7 @@ struct PushClient: Sendable {
 
   private func get(_ url: String, onNewConnection: Bool = false) async throws(PollError) -> HTTPResponse {
     var request = HTTPRequest(.get, url, headers: ["User-Agent": Self.userAgent, "Accept": "application/json"])
-    request.wantsNewConnection = onNewConnection
+    if onNewConnection { request.idleLimit = .zero }
     request.maximumBodyBytes = Self.longestList
     request.takesBeginning = true
     do { return try await http.send(request) } catch { throw .offline(TokenServerError(error)) }

@@ -38,7 +38,7 @@ extension DeviceClient {
         headers: [
           "Content-Type": "application/x-www-form-urlencoded", "DPoP": try proof(.post, url, nil, nonce: nonce),
         ], body: Array(formEncoded(members).utf8))
-      request.wantsNewConnection = isReconnecting
+      request.idleLimit = idleLimit
       let response: HTTPResponse
       do { response = try await http.send(request) } catch { throw TokenServerError(error) }
       let formerNonce = nonce

@@ -42,6 +42,8 @@ actor DeviceClient {
   private let revocations: Revocations?
   /// Whether requests use new connections.
   private(set) var isReconnecting = false
+  /// When the event stream was opened; nil while there is none.
+  private var streamStart: MonotonicInstant?
   /// Whether the server refused this device's client credentials, twice in a row, when it was last asked for a token.
   var areCredentialsRefused = false
 
@@ -82,32 +84,6 @@ actor DeviceClient {
     return now
   }
 
-  /// Creates an assertion that proves knowledge of a PIN, for one path of the device API.
-  func assertion(
-    by key: KnowledgeKey, for profile: String, path: String, nonce: String? = nil, authenticator: String? = nil
-  ) async throws(TokenServerError) -> String {
-    try await assertion(
-      by: key, for: profile, audience: metadata.approvalDeviceAPI + path, nonce: nonce, authenticator: authenticator)
-  }
-
-  /// Creates an assertion that proves knowledge of a PIN, or possession of another authenticator's key.
-  /// - Parameters:
-  ///   - audience: the only URL for which the assertion is valid.
-  ///   - identifier: the `jti`, a UUID; nil for a new one.
-  ///   - authenticator: whose key it is; nil for the PIN's.
-  ///   - dataSHA256: of the data that is sent with it, for a login with a custom authenticator; otherwise nil.
-  func assertion(
-    by key: KnowledgeKey, for profile: String, audience: String, nonce: String? = nil, identifier: String? = nil,
-    authenticator: String? = nil, dataSHA256: String? = nil
-  ) async throws(TokenServerError) -> String {
-    try await hearTime()
-    let claims = KnowledgeAssertion.Claims(
-      clientID: clientID ?? "", profileID: profile, audience: audience,
-      identifier: identifier ?? environment.makeUUID(), now: now,
-      nonce: nonce, authenticator: authenticator, dataSHA256: dataSHA256)
-    do { return try key.assertion(claims) } catch { throw .refused("signing failed: \(error)") }
-  }
-
   /// Ensures that `now` is the server's time, not the unset clock of a board.
   func hearTime() async throws(TokenServerError) {
     if serverTime == nil { _ = try await call(.get, "/configuration") }
@@ -132,7 +108,7 @@ actor DeviceClient {
       var request = HTTPRequest(method, metadata.approvalDeviceAPI + path, headers: headers, body: body)
       request.deadline = deadline
       request.takesBeginning = takesBeginning
-      request.wantsNewConnection = isReconnecting
+      request.idleLimit = idleLimit
       let token = try await authorize(&request, authority)
       let response: HTTPResponse
       do { response = try await http.send(request) } catch { throw TokenServerError(error) }
@@ -153,7 +129,15 @@ actor DeviceClient {
     revocations?.check(fault, response, about: profile, isSecondAsk: isSecondAsk) ?? fault
   }
 
-  /// Opens the event stream.
+  /// The server keeps an idle connection for the next request. The heartbeats of an event stream prove that the line
+  /// was not interrupted since it was opened; whether something on the way has forgotten an idle connection, TCP's
+  /// keepalive finds out.
+  var idleLimit: Duration {
+    if isReconnecting { return .zero }
+    return max(HTTPRequest.defaultIdleLimit, streamStart.map { environment.now - $0 } ?? .zero)
+  }
+
+  /// Opens the event stream. `streamEnded` must be called at its end.
   func stream(_ path: String, headers: HTTPHeaders) async throws(TokenServerError) -> HTTPResponseStream {
     let tokensBefore = tokenCount
     for _ in 0..<Self.tries {
@@ -164,7 +148,10 @@ actor DeviceClient {
       var response = HTTPResponse(status: stream.status, headers: stream.headers)
       response.certificateExpiry = stream.certificateExpiry
       hear(response)
-      if (200..<300).contains(stream.status) { return stream }
+      if (200..<300).contains(stream.status) {
+        streamStart = environment.now
+        return stream
+      }
       response.body = await body(of: stream)
       guard response.status == 401, canRetry(response, token, tokensBefore) else {
         throw checked(TokenServerError(response), response, isSecondAsk: false)
@@ -172,6 +159,8 @@ actor DeviceClient {
     }
     throw Self.neverContent
   }
+
+  func streamEnded() { streamStart = nil }
 
   /// `POST /oauth/register`.
   /// - Parameter code: the digits of the activation code, sent as Bearer token.

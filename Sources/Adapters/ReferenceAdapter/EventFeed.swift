@@ -57,6 +57,13 @@ struct EventFeed: Sendable {
     var headers: HTTPHeaders = ["Accept": "text/event-stream"]
     headers["Last-Event-ID"] = memory.cursor
     let stream = try await client.stream("/events", headers: headers)
+    let result: Result<Void, any Error>
+    do { result = .success(try await follow(stream, yield)) } catch { result = .failure(error) }
+    await client.streamEnded()
+    try result.get()
+  }
+
+  private func follow(_ stream: HTTPResponseStream, _ yield: @escaping @Sendable (Hint) -> Void) async throws {
     guard stream.headers["Content-Type"]?.hasPrefix("text/event-stream") == true else {
       memory.silentStreams = Self.silentStreamsBeforePolling
       throw TokenServerError.unreachable("the response is not an event stream; using long polling instead")

@@ -23,7 +23,10 @@ struct TransferOptions {
     set(CURLOPT_FOLLOWLOCATION, to: 0)
     set(CURLOPT_DISALLOW_USERNAME_IN_URL, to: 1)
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, to: 1)
+    // An idle connection that is lost on the way is detected after 60 s and nine intervals.
     set(CURLOPT_TCP_KEEPALIVE, to: 1)
+    set(CURLOPT_TCP_KEEPIDLE, to: 60)
+    set(CURLOPT_TCP_KEEPINTVL, to: 10)
     set(CURLOPT_UPLOAD_BUFFERSIZE, to: 16 << 10)
     // libcurl's own limit for connecting is 300 s, also for the value 0. The deadline is normally shorter.
     set(CURLOPT_CONNECTTIMEOUT_MS, to: Int(max(1, deadline.pollMilliseconds)))
@@ -58,7 +61,8 @@ struct TransferOptions {
   /// - Parameter headerLines: must live as long as the handle.
   mutating func setRequest(_ request: HTTPRequest, headerLines: HeaderLines) {
     set(CURLOPT_URL, to: request.url)
-    if request.wantsNewConnection { set(CURLOPT_FRESH_CONNECT, to: 1) }
+    let idleSeconds = Int(request.idleLimit.components.seconds)
+    set(idleSeconds > 0 ? CURLOPT_MAXAGE_CONN : CURLOPT_FRESH_CONNECT, to: max(1, idleSeconds))
     set(CURLOPT_CUSTOMREQUEST, to: request.method.rawValue)
     record(approval_curl_set_list(handle, CURLOPT_HTTPHEADER, headerLines.first), CURLOPT_HTTPHEADER)
     guard !request.body.isEmpty || [.post, .put, .patch].contains(request.method) else { return }

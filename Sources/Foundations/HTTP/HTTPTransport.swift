@@ -20,6 +20,9 @@ package struct HTTPRequest: Sendable, Equatable {
   }
 
   package static let defaultDeadline = Duration.seconds(15)
+  /// libcurl's default.
+  package static let defaultIdleLimit = Duration.seconds(118)
+  package static let maximumIdleSeconds = 86_400
 
   package var method: Method
   package var url: String
@@ -33,8 +36,10 @@ package struct HTTPRequest: Sendable, Equatable {
   package var maximumBodyBytes: Int
   /// Whether a body above the limit is truncated instead of rejected.
   package var takesBeginning = false
-  /// Whether to use a new connection instead of an idle one.
-  package var wantsNewConnection = false
+  /// How long a connection may have been idle to be used, in whole seconds up to `maximumIdleSeconds`; zero for a new
+  /// connection. Whoever is on the way may have forgotten a connection that is idle for longer: a request would wait
+  /// for its deadline.
+  package var idleLimit = defaultIdleLimit
 
   package init(
     _ method: Method, _ url: String, headers: HTTPHeaders = [:], body: [UInt8] = [],

@@ -17,7 +17,7 @@ package enum RelayOrder: Equatable, Sendable {
   case attend
 
   /// The first byte of an order.
-  static let version: UInt8 = 2
+  static let version: UInt8 = 3
   /// The maximum size of an order in bytes: of a body, a file of authorities, and header fields.
   package static let longest = 1 << 20
 
@@ -129,7 +129,7 @@ extension RelayWriter {
     put(request.deadline.components.seconds * 1000 + request.deadline.components.attoseconds / 1_000_000_000_000_000)
     put(request.maximumBodyBytes)
     put(request.takesBeginning)
-    put(request.wantsNewConnection)
+    put(min(request.idleLimit.components.seconds, Int64(HTTPRequest.maximumIdleSeconds)))
   }
 
   mutating func put(_ headers: HTTPHeaders) {
@@ -149,7 +149,7 @@ extension RelayReader {
     request.deadline = .milliseconds(try number(0...86_400_000))
     request.maximumBodyBytes = try number(0...(64 << 20))
     request.takesBeginning = try flag()
-    request.wantsNewConnection = try flag()
+    request.idleLimit = .seconds(try number(0...HTTPRequest.maximumIdleSeconds))
     return request
   }
 

@@ -158,6 +158,7 @@ extension ConfigurationFile {
     try set(\.connectionsPerSource, file?.connectionsPerSource, 1...1_000_000, "connections_per_source")
     try set(\.requestSeconds, file?.requestSeconds, 1...3600, "request_seconds")
     try set(\.idleSeconds, file?.idleSeconds, 1...3600, "idle_seconds")
+    try set(\.deviceIdleSeconds, file?.deviceIdleSeconds, 1...86_400, "device_idle_seconds")
   }
 
   private func check(

@@ -100,6 +100,7 @@ struct ConfigurationFile {
     var connectionsPerSource: Int?
     var requestSeconds: Int?
     var idleSeconds: Int?
+    var deviceIdleSeconds: Int?
 
     fileprivate init(_ reader: inout TableReader) throws(TableError) {
       deviceRequestsPerSecond = try reader.optionalNumber("device_requests_per_second")
@@ -109,6 +110,7 @@ struct ConfigurationFile {
       connectionsPerSource = try reader.optionalNumber("connections_per_source")
       requestSeconds = try reader.optionalNumber("request_seconds")
       idleSeconds = try reader.optionalNumber("idle_seconds")
+      deviceIdleSeconds = try reader.optionalNumber("device_idle_seconds")
     }
   }
 

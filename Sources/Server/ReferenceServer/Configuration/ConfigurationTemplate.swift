@@ -72,9 +72,11 @@ enum ConfigurationTemplate {
     # At the same time, event streams among them; and of one address (IPv6: one /64) without authenticated streams.
     # connections = 20000
     # connections_per_source = 256
-    # Seconds for one request, from accept to the end of the response, and for a connection between requests.
+    # Seconds for one request, from accept to the end of the response, and for a connection between requests, of others
+    # and of devices.
     # request_seconds = 30
     # idle_seconds = 60
+    # device_idle_seconds = 900
 
     """
 

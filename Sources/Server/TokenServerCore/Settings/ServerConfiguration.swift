@@ -196,10 +196,13 @@ package struct ServerConfiguration: Sendable, Equatable {
     package var requestSeconds = 30
     /// From the end of a response to the next request.
     package var idleSeconds = 60
+    /// The same for the last connection of each device. Devices ask for their list at least every 10 minutes.
+    package var deviceIdleSeconds = 900
 
     package init(
       deviceRequestsPerSecond: Int = 200, openRequestsPerDevice: Int = 100, devicesPerFleetToken: Int = 100_000,
-      connections: Int = 20_000, connectionsPerSource: Int = 256, requestSeconds: Int = 30, idleSeconds: Int = 60
+      connections: Int = 20_000, connectionsPerSource: Int = 256, requestSeconds: Int = 30, idleSeconds: Int = 60,
+      deviceIdleSeconds: Int = 900
     ) {
       self.deviceRequestsPerSecond = deviceRequestsPerSecond
       self.openRequestsPerDevice = openRequestsPerDevice
@@ -208,6 +211,7 @@ package struct ServerConfiguration: Sendable, Equatable {
       self.connectionsPerSource = connectionsPerSource
       self.requestSeconds = requestSeconds
       self.idleSeconds = idleSeconds
+      self.deviceIdleSeconds = deviceIdleSeconds
     }
   }
 

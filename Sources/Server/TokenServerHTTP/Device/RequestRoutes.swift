@@ -15,23 +15,24 @@ struct RequestRoutes: Sendable {
   let pins: PINAttemptVerifier
 
   func add(to router: Router<ServerContext>) {
-    router.get("/device/v1/pending") { request, _ in try await pending(request) }
+    router.get("/device/v1/pending") { try await pending($0, $1) }
     router.get("/device/v1/requests/:tid") { try await status($0, $1) }
     router.get("/device/v1/requests/:tid/message") { try await message($0, $1) }
   }
 
-  private func pending(_ request: Request) async throws -> Response {
+  private func pending(_ request: Request, _ context: ServerContext) async throws -> Response {
     let profileID = request.uri.queryParameters.get("profile_id").map { ProfileID(String($0)) }
     let now = gate.clock.now()
     let (name, value) = PendingList.includingMessage
     let includesMessage = request.uri.queryParameters.get(name) == value
-    let (open, profile) = try await gate.admit(request) { records, caller in
+    let (caller, (open, profile)) = try await gate.admit(request) { records, caller in
       let open = try records.openTransactions(of: caller.clientID, now: now)
         .filter { profileID == nil || $0.profileID == profileID }
       // An error in the profile is reported to the device when it fetches the message.
       let newest = includesMessage ? open.first : nil
       return (open, newest.flatMap { try? records.profile($0.profileID, of: caller.clientID) })
-    }.value
+    }
+    context.keepConnection(for: caller.clientID)
     // The tag excludes the members that count down: it stays the same while the list contains the same requests.
     let tag = "W/\"\(SHA256.hash(Array(open.map(\.id).joined(separator: " ").utf8)).prefix(12).lowercaseHex)\""
     if request.headers[.ifNoneMatch] == tag {

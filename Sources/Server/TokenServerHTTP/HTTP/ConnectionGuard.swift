@@ -5,7 +5,8 @@ import NIOHTTPTypes
 import TokenServerCore
 
 /// Enforces the limits of one connection. One deadline runs from accept, including the TLS handshake, to the end of the
-/// response. Each later request has the same deadline; between requests the connection may be idle for a limited time.
+/// response. Each later request has the same deadline; between requests the connection may be idle for a limited time,
+/// which is longer for a device: the user waits for its next request, and a new connection costs two round trips more.
 /// An authenticated event stream has no deadline, ends when the client closes, and does not count for its source
 /// address.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
@@ -14,10 +15,12 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
-  /// Outbound events of the current request.
+  /// Outbound events of a request.
   enum Event: Sendable {
     /// Its client is authenticated as a device and gets an event stream or a long poll.
     case beginsStream
+    /// Its client is authenticated as this device. The connection is kept for it from now on, except after a stream.
+    case keep(for: String)
     /// What to do if the client disconnects before the response ends. Replaces a former one.
     case atClose(@Sendable () -> Void)
   }
@@ -28,10 +31,18 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   private let sources: ProxiedSources
   private let requestTime: TimeAmount
   private let idleTime: TimeAmount
+  private let deviceIdleTime: TimeAmount
   private let acknowledgeTime: TimeAmount
   private var source = ""
   private var counted = Counted.no
   private var isStreaming = false
+  /// Clients may send requests before they have the response to an earlier one.
+  private var openRequests = 0
+  private var device: String?
+  /// The connection's number in the table while it is kept for the device.
+  private var kept: UInt64?
+  /// Whether it has lost its place while it was kept, and is closed.
+  private var isEvicted = false
   /// Whether the client has closed its sending side.
   private var isInputClosed = false
   private var atClose: (@Sendable () -> Void)?
@@ -52,6 +63,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     self.table = table
     requestTime = .seconds(Int64(limits.requestSeconds))
     idleTime = .seconds(Int64(limits.idleSeconds))
+    deviceIdleTime = .seconds(Int64(limits.deviceIdleSeconds))
   }
 
   func handlerAdded(context: ChannelHandlerContext) { if context.channel.isActive { begin(context) } }
@@ -77,8 +89,24 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    if case .head = unwrapInboundIn(data), !isStreaming { expectEnd(within: requestTime, context) }
+    guard !isEvicted else { return }
+    if case .head = unwrapInboundIn(data) {
+      openRequests += 1
+      guard resume() else { return context.close(promise: nil) }
+      if !isStreaming { expectEnd(within: requestTime, context) }
+    }
     context.fireChannelRead(data)
+  }
+
+  /// - Returns: false if the connection has lost its place: a request must not be handled whose response the client
+  ///   cannot get.
+  private func resume() -> Bool {
+    guard let kept else { return true }
+    self.kept = nil
+    isEvicted = !table.resume(kept)
+    // At the limit of its address the request is handled all the same: there is one such connection for each device.
+    if !isEvicted, table.attribute(to: source) { counted = .forSource }
+    return !isEvicted
   }
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -88,12 +116,21 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   private func responseEnds(_ context: ChannelHandlerContext) {
     atClose = nil
+    openRequests = max(0, openRequests - 1)
+    let wasStreaming = isStreaming
     if isStreaming {
       isStreaming = false
       // A connection beyond the limit may still send its response, and is closed then.
       if table.attribute(to: source) { counted = .forSource }
     }
-    expectEnd(within: counted == .forSource ? idleTime : .seconds(1), context)
+    guard openRequests == 0 else { return expectEnd(within: requestTime, context) }
+    guard let device, !wasStreaming else {
+      return expectEnd(within: counted == .forSource ? idleTime : .seconds(1), context)
+    }
+    if counted == .forSource { table.release(from: source) }
+    counted = .inAllAlone
+    kept = table.keep(for: device) { [channel = context.channel] in channel.close(mode: .all, promise: nil) }
+    expectEnd(within: deviceIdleTime, context)
   }
 
   func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
@@ -105,6 +142,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     case Event.beginsStream:
       beginStream(promise)
       if isInputClosed { context.close(promise: nil) }
+    case Event.keep(let device):
+      self.device = device
+      promise?.succeed()
     default: context.triggerUserOutboundEvent(event, promise: promise)
     }
   }
@@ -145,8 +185,10 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     cancelTimer()
     atClose?()
     atClose = nil
+    if let kept { isEvicted = !table.resume(kept) }
+    kept = nil
     if counted == .forSource { table.release(from: source) }
-    if counted != .no { table.leave() }
+    if counted != .no { table.leave(wasEvicted: isEvicted) }
     counted = .no
   }
 

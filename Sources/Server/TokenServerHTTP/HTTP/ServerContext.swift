@@ -2,6 +2,7 @@
 import Cryptography
 import Hummingbird
 import NIOCore
+import TokenServerCore
 
 /// The context of a request for its handler.
 struct ServerContext: RequestContext {
@@ -21,6 +22,11 @@ struct ServerContext: RequestContext {
   /// Marks the response as an event stream or a long poll of an authenticated device.
   func beginStream() async throws {
     try await channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream)
+  }
+
+  /// Keeps the connection open for the next requests of an authenticated device.
+  func keepConnection(for device: ClientID) {
+    channel.triggerUserOutboundEvent(ConnectionGuard.Event.keep(for: device.text), promise: nil)
   }
 
   /// A path parameter, percent-decoded.

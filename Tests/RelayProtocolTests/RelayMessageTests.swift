@@ -28,6 +28,22 @@ import Testing
       authorities: nil)
   }
 
+  /// Fails if a stream that is open for days makes an order that the other process rejects.
+  @Test("Any limit of idle time becomes an order that can be read") func idleLimits() throws {
+    let limits: [(Duration, Duration)] = [
+      (.seconds(-5), .zero), (.milliseconds(999), .zero), (.seconds(Int64.max), .seconds(86_400)),
+    ]
+    for (limit, read) in limits {
+      var request = Self.request
+      request.idleLimit = limit
+      guard case .send(let order, _) = try RelayOrder(RelayOrder.send(request, Self.trust).bytes) else {
+        Issue.record("another order")
+        continue
+      }
+      #expect(order.idleLimit == read)
+    }
+  }
+
   static let orders: [RelayOrder] = [
     .send(request, trust), .stream(request, trust), .subscribe(subscription), .listen("127.0.0.1:8765"), .attend,
   ]

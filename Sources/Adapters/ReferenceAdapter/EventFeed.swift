@@ -63,6 +63,7 @@ struct EventFeed: Sendable {
     try result.get()
   }
 
+  /// Reads the stream to its end.
   private func follow(_ stream: HTTPResponseStream, _ yield: @escaping @Sendable (Hint) -> Void) async throws {
     guard stream.headers["Content-Type"]?.hasPrefix("text/event-stream") == true else {
       memory.silentStreams = Self.silentStreamsBeforePolling

@@ -61,8 +61,7 @@ struct TransferOptions {
   /// - Parameter headerLines: must live as long as the handle.
   mutating func setRequest(_ request: HTTPRequest, headerLines: HeaderLines) {
     set(CURLOPT_URL, to: request.url)
-    let idleSeconds = Int(request.idleLimit.components.seconds)
-    set(idleSeconds > 0 ? CURLOPT_MAXAGE_CONN : CURLOPT_FRESH_CONNECT, to: max(1, idleSeconds))
+    set(request.idleSeconds > 0 ? CURLOPT_MAXAGE_CONN : CURLOPT_FRESH_CONNECT, to: max(1, request.idleSeconds))
     set(CURLOPT_CUSTOMREQUEST, to: request.method.rawValue)
     record(approval_curl_set_list(handle, CURLOPT_HTTPHEADER, headerLines.first), CURLOPT_HTTPHEADER)
     guard !request.body.isEmpty || [.post, .put, .patch].contains(request.method) else { return }

@@ -36,10 +36,11 @@ package struct HTTPRequest: Sendable, Equatable {
   package var maximumBodyBytes: Int
   /// Whether a body above the limit is truncated instead of rejected.
   package var takesBeginning = false
-  /// How long a connection may have been idle to be used, in whole seconds up to `maximumIdleSeconds`; zero for a new
-  /// connection. Whoever is on the way may have forgotten a connection that is idle for longer: a request would wait
-  /// for its deadline.
+  /// How long a connection may have been idle to be used; below a second, a new connection is opened. A NAT or a proxy
+  /// on the way may have forgotten one that has been idle for longer: a request would wait for its deadline.
   package var idleLimit = defaultIdleLimit
+  /// `idleLimit` in whole seconds, 0 to `maximumIdleSeconds`.
+  package var idleSeconds: Int { Int(max(0, min(idleLimit.components.seconds, Int64(Self.maximumIdleSeconds)))) }
 
   package init(
     _ method: Method, _ url: String, headers: HTTPHeaders = [:], body: [UInt8] = [],

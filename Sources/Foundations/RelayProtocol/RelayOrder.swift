@@ -129,7 +129,7 @@ extension RelayWriter {
     put(request.deadline.components.seconds * 1000 + request.deadline.components.attoseconds / 1_000_000_000_000_000)
     put(request.maximumBodyBytes)
     put(request.takesBeginning)
-    put(min(request.idleLimit.components.seconds, Int64(HTTPRequest.maximumIdleSeconds)))
+    put(request.idleSeconds)
   }
 
   mutating func put(_ headers: HTTPHeaders) {

@@ -41,6 +41,15 @@ private struct GuardedConnection {
       HTTPRequestPart.head(HTTPRequest(method: .get, scheme: "https", authority: "a", path: "/")))
   }
 
+  /// A connection for each device, after its request.
+  static func kept(for devices: [String], in table: ConnectionTable) throws -> [GuardedConnection] {
+    try devices.map { device in
+      let connection = try GuardedConnection(in: table)
+      try connection.serve(device)
+      return connection
+    }
+  }
+
   /// One request of a device, and its response.
   func serve(_ device: String) throws {
     try request()
@@ -132,11 +141,7 @@ private struct GuardedConnection {
 
   @Test("Kept connections do not count for their address") func notForTheirAddress() throws {
     let table = ConnectionTable(limit: 9, limitPerSource: 2)
-    let connections = try ["a", "b", "c"].map { device in
-      let connection = try GuardedConnection(in: table)
-      try connection.serve(device)
-      return connection
-    }
+    let connections = try GuardedConnection.kept(for: ["a", "b", "c"], in: table)
     let others = try (0..<2).map { _ in try GuardedConnection(in: table) }
     let areOpen = (connections + others).map(\.channel.isActive)
     #expect(!areOpen.contains(false))
@@ -149,11 +154,7 @@ private struct GuardedConnection {
 
   @Test("At the limit of all connections, the one that was kept longest makes room") func makesRoom() throws {
     let table = ConnectionTable(limit: 3, limitPerSource: 9)
-    let connections = try ["a", "b", "c"].map { device in
-      let connection = try GuardedConnection(in: table)
-      try connection.serve(device)
-      return connection
-    }
+    let connections = try GuardedConnection.kept(for: ["a", "b", "c"], in: table)
     try connections[0].serve("a")
     for _ in 0..<2 { #expect(try GuardedConnection(in: table).channel.isActive && table.total == 3) }
     for connection in connections { connection.channel.embeddedEventLoop.run() }
@@ -183,6 +184,15 @@ private struct GuardedConnection {
     try connection.request()
     try connection.serve("a")
     #expect(connection.ends(after: 30))
+  }
+
+  /// Fails if the connection evicts itself: the count of those that are being closed would never be right again.
+  @Test("A response without a request does not keep a connection again") func responseAlone() throws {
+    let table = ConnectionTable(limit: 9, limitPerSource: 9)
+    let connection = try GuardedConnection(in: table)
+    try connection.serve("a")
+    try connection.respond()
+    #expect(connection.ends(after: 900) && table.total == 0)
   }
 
   @Test("A connection is not kept after a stream") func afterAStream() throws {

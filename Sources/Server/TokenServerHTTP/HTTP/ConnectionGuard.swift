@@ -116,7 +116,9 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
 
   private func responseEnds(_ context: ChannelHandlerContext) {
     atClose = nil
-    openRequests = max(0, openRequests - 1)
+    // Without a request, the connection may be kept already.
+    guard openRequests > 0 else { return }
+    openRequests -= 1
     let wasStreaming = isStreaming
     if isStreaming {
       isStreaming = false

@@ -53,6 +53,22 @@ import Testing
     #expect(try P256PublicKey(x: key.publicKey.x, y: key.publicKey.y) == key.publicKey)
   }
 
+  @Test("Never makes a valid signature with a stored scalar that was changed") func changedSecrets() throws {
+    let key = try P256PrivateKey()
+    let bytes = try key.exportedSecret().withExposedSecret { Array($0) }
+    #expect(bytes.count == 121)
+    let scalar = 7..<39
+    var others = 0
+    for wrong in flips(of: bytes) + (0..<bytes.count).map({ Array(bytes.prefix($0)) }) + [bytes + [0]] {
+      // Some changes of the rest are formats that OpenSSL reads, too.
+      guard let copy = try? P256PrivateKey(secret: SecretBytes(copying: wrong)) else { continue }
+      let isSame = wrong[scalar] == bytes[scalar]
+      if !isSame { others += 1 }
+      #expect(key.publicKey.isValidSignature(try copy.signature(for: [1]), for: [1]) == isSame)
+    }
+    #expect(others > 200)
+  }
+
   @Test("Rejects points that are not on the curve") func rejectsPointsThatAreNotOnTheCurve() throws {
     let key = try P256PrivateKey().publicKey
     let zero = [UInt8](repeating: 0, count: 32)

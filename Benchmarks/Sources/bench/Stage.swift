@@ -32,7 +32,9 @@ final class Stage {
 /// A running token with the simulated board, enrolled.
 final class Token {
   /// The variables of the installed service that affect memory and start.
-  static let serviceEnvironment = ["GNUTLS_NO_IMPLICIT_INIT": "1"]
+  static let serviceEnvironment = [
+    "GNUTLS_NO_IMPLICIT_INIT": "1", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
+  ]
 
   let user: String
   let readings: ProcessReadings

@@ -13,7 +13,11 @@ package final class P256PrivateKey: Sendable {
 
   /// - Parameter secret: a result of `exportedSecret()`.
   package convenience init(secret: SecretBytes) throws(CryptographyError) {
-    try self.init(EVPKey(secret: secret, of: "P-256"))
+    if let key = P256Secret.key(secret) {
+      try self.init(key)
+    } else {
+      try self.init(EVPKey(secret: secret, of: "P-256"))
+    }
   }
 
   private init(_ key: EVPKey) throws(CryptographyError) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CCurl
+import COpenSSL
 import HTTP
 import Synchronization
 import Threads
@@ -106,4 +107,9 @@ final class CommandQueue: Sendable {
   }
 }
 
-private let libcurlStatus = curl_global_init(Int(CURL_GLOBAL_DEFAULT))
+private let libcurlStatus = {
+  // Texts of errors of TLS are loaded with it. Those of libcrypto, 50 KiB, can explain nothing but a malformed
+  // certificate: of these errors the text has the number, for `openssl errstr`.
+  OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS), nil)
+  return curl_global_init(Int(CURL_GLOBAL_DEFAULT))
+}()

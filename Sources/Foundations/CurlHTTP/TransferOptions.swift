@@ -27,7 +27,9 @@ struct TransferOptions {
     set(CURLOPT_TCP_KEEPALIVE, to: 1)
     set(CURLOPT_TCP_KEEPIDLE, to: 60)
     set(CURLOPT_TCP_KEEPINTVL, to: 10)
+    // Buffers stay as long as a transfer: that of an event stream lasts.
     set(CURLOPT_UPLOAD_BUFFERSIZE, to: 16 << 10)
+    set(CURLOPT_BUFFERSIZE, to: 4 << 10)
     // libcurl's own limit for connecting is 300 s, also for the value 0. The deadline is normally shorter.
     set(CURLOPT_CONNECTTIMEOUT_MS, to: Int(max(1, deadline.pollMilliseconds)))
     // Ending a transfer must not wait for a name server. The resolver's thread ends when it has its result.

@@ -11,7 +11,7 @@ package import UnixSockets
 /// At most one task may send, and one may receive.
 package final class RelaySocket: Sendable {
   private static let lengthBytes = 4
-  private static let chunkBytes = 32 << 10
+  private static let chunkBytes = 4 << 10
 
   private let socket: UnixSocket
   private let poller = SocketPoller.shared
@@ -86,11 +86,9 @@ package final class RelaySocket: Sendable {
       try await pause()
       // The other process may send a byte at a time.
       if let due, due <= .now { throw .timedOut }
-      var chunk = [UInt8](repeating: 0, count: Self.chunkBytes)
-      let count = recv(socket.descriptor, &chunk, chunk.count, 0)
-      let number = errno
+      let (count, number) = read()
       if count > 0 {
-        received.withLock { $0 += chunk[..<count] }
+        continue
       } else if count == 0 || number == ECONNRESET {
         guard received.withLock({ $0.isEmpty }) else { throw .closed }
         return nil
@@ -107,6 +105,17 @@ package final class RelaySocket: Sendable {
   private func pause() async throws(RelayError) {
     if calls.wrappingAdd(1, ordering: .relaxed).newValue.isMultiple(of: 8) { await Task.yield() }
     guard !Task.isCancelled else { throw .canceled }
+  }
+
+  /// One call of recv(2), whose buffer is not kept while the task waits.
+  /// - Returns: what it returns, and `errno`.
+  private func read() -> (count: Int, number: Int32) {
+    withUnsafeTemporaryAllocation(byteCount: Self.chunkBytes, alignment: 1) { chunk in
+      let count = recv(socket.descriptor, chunk.baseAddress, chunk.count, 0)
+      let number = errno
+      if count > 0 { received.withLock { $0 += chunk[..<count] } }
+      return (count, number)
+    }
   }
 
   private func takeMessage(atMost limit: Int) throws(RelayError) -> [UInt8]? {

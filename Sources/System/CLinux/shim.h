@@ -31,7 +31,7 @@ static inline int approval_linux_forbid_dumps(void) {
 static inline void approval_linux_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
 /// Makes malloc overwrite larger pieces of freed memory (glibc's M_PERTURB; pieces up to about 1 KiB in a thread's
-/// cache are not overwritten). Returns 1 on success.
+/// cache are not overwritten, and the packaged units turn that cache off). Returns 1 on success.
 static inline int approval_linux_overwrite_freed_memory(void) { return mallopt(M_PERTURB, 0xA5); }
 
 /// Gives pages with nothing but freed memory back to the kernel. Returns 1 if there were any.

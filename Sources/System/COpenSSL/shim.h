@@ -16,3 +16,6 @@
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
+
+/// Swift does not import this macro.
+static const int APPROVAL_EVP_PKEY_KEYPAIR = EVP_PKEY_KEYPAIR;

@@ -65,10 +65,13 @@ let foundationEssentials = ["FoundationEssentials", "_FoundationCShims", "_Found
 let foundation = ["Foundation", "CoreFoundation", "FoundationInternationalization", "_FoundationICU"]
 
 /// - Parameter libraries: those of Foundation that a debug build links in; nil for shared libraries.
-func program(_ name: String, over dependencies: [Target.Dependency], linking libraries: [String]? = nil) -> Target {
+func program(
+  _ name: String, over dependencies: [Target.Dependency], linking libraries: [String]? = nil,
+  settings: [LinkerSetting] = []
+) -> Target {
   .executableTarget(
     name: name, dependencies: dependencies, path: path(name, .programs), swiftSettings: strictness + optimized,
-    linkerSettings: libraries.map(startsQuickly) ?? [])
+    linkerSettings: (libraries.map(startsQuickly) ?? []) + settings)
 }
 
 func tests(_ name: String, of dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
@@ -391,7 +394,10 @@ let package = Package(
     module(
       "NetworkDaemon", in: .programs,
       over: ["CLinux", "CurlHTTP", "HTTP", "MQTT", "RelayProtocol", "Secrets", "Threads", "UnixSockets"]),
-    program("approval-token-network", over: ["NetworkDaemon", "Secrets", "Threads"], linking: []),
+    program(
+      "approval-token-network", over: ["NetworkDaemon", "Secrets", "Threads"], linking: [],
+      // Nothing else in its process needs the shared libstdc++.
+      settings: [.unsafeFlags(["-Lpackaging/static-libstdc++"], .when(configuration: .release))]),
     module(
       "TokenDaemon", in: .programs,
       over: [

@@ -35,7 +35,8 @@ for unit in /sys/fs/cgroup/system.slice/*.service; do
 done
 for unit in approval-token approval-token-network; do
   awk -v "unit=$unit" '
-    /^[0-9a-f]+-[0-9a-f]+ / { name = $6 == "" ? "other" : $6 }
+    /^[0-9a-f]+-[0-9a-f]+ / { name = $6 == "" ? ($2 ~ /^---/ ? "guard-pages" : "other") : $6 }
+    /^Size:/ && $2 == 8192 { name = "stacks" }
     /^Anonymous:/ { sizes[name] += $2 }
     END { for (name in sizes) if (sizes[name] >= 40) print "figure mapping", unit, sizes[name], name }
   ' "/proc/$(systemctl show --value -p MainPID "$unit.service")/smaps"

@@ -31,6 +31,36 @@ import TokenDaemon
     #expect(Self.all(below: ApprovalTokenCommand.self).filter { $0.configuration.commandName == nil }.isEmpty)
   }
 
+  @Test(
+    "A service starts with the same options, with and without ArgumentParser",
+    arguments: [
+      ["serve"], ["device"], ["serve", "--board", "simulated", "--state", "/s", "--config", "c.toml"],
+      ["device", "--relay", "r.sock", "--config", ""], ["device", "--state", "/s", "--relay", "r.sock"],
+    ])
+  func services(arguments: [String]) throws {
+    let command = try #require(DaemonCommandLine.service(arguments))
+    let parsed = try ApprovalTokenCommand.parseAsRoot(arguments)
+    #expect(type(of: command) == type(of: parsed))
+    let (own, other) = (options(of: command), options(of: parsed))
+    #expect(own == other)
+  }
+
+  /// In the last one the option is that of another command.
+  @Test(
+    "ArgumentParser parses everything else",
+    arguments: [
+      [], ["status"], ["--help"], ["serve", "--help"], ["serve", "--board"], ["serve", "--board=simulated"],
+      ["serve", "--board", "--state"], ["serve", "x"], ["serve", "--board", "a", "--board", "b"],
+      ["device", "--relay", "-x"], ["device", "relay", "x"], ["serve", "--relay", "r.sock"],
+    ])
+  func notServices(arguments: [String]) { #expect(DaemonCommandLine.service(arguments) == nil) }
+
+  private func options(of command: any ParsableCommand) -> [String?] {
+    let device = command as? Device
+    let options = device?.options ?? (command as? Serve)?.options
+    return [options?.config, options?.board, options?.state.chosen, device?.relay]
+  }
+
   /// How long "not me" is held depends on the board profile, which the service knows.
   @Test("The panel's key n holds as long as the board wants it") func panelKeyNotMe() {
     #expect(SimulatedInput(panelKey: "n") == .notMe)

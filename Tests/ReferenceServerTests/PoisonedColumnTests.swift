@@ -26,7 +26,7 @@ import Testing
   ]
 
   /// Alice's rows come first; bob's are the last of their tables and are poisoned.
-  private static func fill(_ database: TokenServerStore.Database) throws {
+  static func fill(_ database: TokenServerStore.Database) throws {
     for (user, client) in [("alice", ClientID("C1")), ("bob", ClientID("C2"))] {
       try database.run("INSERT INTO user (id, created_at_ms) VALUES (?, 0)", [user])
       let key = try P256PrivateKey().publicKey
@@ -145,7 +145,7 @@ import Testing
       try database.callbacks(dueBy: Timestamp(10), without: [], limit: 9).contains { $0.transactionID == "tC1" },
       comment)
     _ = try database.deleteDevice(ClientID("C2"), now: Timestamp(10))
-    try database.forget(endedBefore: Timestamp(0), now: Timestamp(10))
+    _ = try database.forget(endedBefore: Timestamp(0), now: Timestamp(10))
     #expect(try database.profile(ProfileID("STAYS"), on: ClientID("C1"))?.isDeleted == false, comment)
   }
 

@@ -136,7 +136,7 @@ extension TemporaryStore {
       effects.add(try database.expireTransactions(now: Timestamp(10)))
       effects.add(try database.expireProfiles(now: Timestamp(10)))
       effects.add(try database.collectOutbox(now: Timestamp(10)))
-      try database.forget(endedBefore: Timestamp(0), now: Timestamp(10))
+      _ = try database.forget(endedBefore: Timestamp(0), now: Timestamp(10))
       return effects
     }
     #expect(effects.callbacksDue)

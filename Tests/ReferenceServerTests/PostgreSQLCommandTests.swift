@@ -109,7 +109,7 @@ import Testing
     _ = await last.value
   }
 
-  @Test("Without the database: 503 and a clear error, and answers again when it is back") func unreachable() throws {
+  @Test("Without the database no server starts, and the error names it without a password") func unreachable() throws {
     let directory = try ServerDirectories.new(onPostgreSQL: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let file = directory + "/config.toml"
@@ -119,5 +119,36 @@ import Testing
       .write(toFile: file, atomically: true, encoding: .utf8)
     let output = try serverProgram("serve", "--directory", directory)
     #expect(output.status == 1 && output.errors.contains("127.0.0.1") && !output.errors.contains("secret"))
+  }
+
+  @Test("A running server whose database is away: 503, not ready; then it answers again") func away() async throws {
+    let directory = try ServerDirectories.new(onPostgreSQL: true)
+    let file = directory + "/config.toml"
+    try String(contentsOfFile: file, encoding: .utf8)
+      .replacingOccurrences(of: "[database]\n", with: "[operations]\nport = 0\n[database]\n")
+      .write(toFile: file, atomically: true, encoding: .utf8)
+    let server = try TokenServerProcess(directory: directory, servers: 1)
+    let portal = try server.addPortal()
+    let url = try #require(TestDeployment.database(of: directory))
+    let name = try #require(url.split(separator: "?").first?.split(separator: "/").last)
+    let other = try TestPostgreSQL.newDatabase()
+    defer { TestPostgreSQL.drop(other) }
+    let ready = try OperationsTests.address(of: server) + "/readyz"
+    func status() throws -> Int {
+      try server.curl(
+        "--max-time", "20", "--user", "\(portal.id):\(portal.secret)",
+        server.url + "/oauth/api/v4/authenticate/user/alice/enabled"
+      ).status
+    }
+    #expect(try status() == 200)
+    try TestPostgreSQL.query("ALTER DATABASE \(name) ALLOW_CONNECTIONS false", in: other)
+    try TestPostgreSQL.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'", in: other)
+    #expect(try status() == 503)
+    let refusal = try server.curl("--max-time", "20", ready)
+    #expect(refusal.status == 503 && refusal.text.contains("the database cannot be read"))
+    try TestPostgreSQL.query("ALTER DATABASE \(name) ALLOW_CONNECTIONS true", in: other)
+    #expect(try status() == 200)
+    #expect(try server.curl("--max-time", "20", ready).status == 200)
   }
 }

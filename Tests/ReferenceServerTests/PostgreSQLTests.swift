@@ -8,39 +8,6 @@ import Testing
 @testable import TokenServerCore
 @testable import TokenServerStore
 
-@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PostgreSQLAddressTests {
-  @Test(
-    "Accepted",
-    arguments: [
-      ("postgresql:///tokens", "postgresql:///tokens"),
-      ("postgresql://ann:secret@localhost:5433/tokens", "postgresql://localhost:5433/tokens"),
-      ("postgres://ann@/tokens?host=/run/postgresql", "postgresql:///run/postgresql/tokens"),
-      ("postgresql://db.example/tokens?sslmode=verify-full", "postgresql://db.example/tokens"),
-    ])
-  func accepted(text: String, shown: String) throws {
-    #expect(try PostgreSQLAddress(text).publicName == shown)
-  }
-
-  @Test(
-    "Refused, without the password in the error",
-    arguments: [
-      "", "sqlite:///secret", "postgresql://ann:secret@db.example/tokens", "postgresql://[::1/tokens?password=secret",
-      "postgresql://ann:secret@localhost/", "postgresql://localhost,db.example/tokens?password=secret",
-      "postgresql://localhost/tokens?nonsense=secret", "postgresql://localhost/t?hostaddr=10.0.0.5&password=secret",
-      "postgresql:///t?service=secret", "postgresql:///t?password=secret\0",
-      "postgresql:///" + String(repeating: "t", count: 3000),
-    ])
-  func refused(text: String) {
-    let error = #expect(throws: PostgreSQLAddress.AddressError.self) { try PostgreSQLAddress(text) }
-    #expect(error?.description.contains("secret") == false)
-  }
-
-  @Test(
-    "Placeholders are numbered",
-    arguments: [("?", "$1"), ("a = ? AND b IN (?, ?)", "a = $1 AND b IN ($2, $3)"), ("", "")])
-  func placeholders(text: String, numbered: String) { #expect(Placeholders.numbered(text) == numbered) }
-}
-
 /// What several servers on one database need from it.
 @Suite(.timeLimit(.minutes(5)), .mayBlock) struct SharedStoreTests {
   private let first: TemporaryStore
@@ -154,6 +121,24 @@ import Testing
     try store.close()
   }
 
+  @Test("Used proofs are deleted in batches, the valid ones never") func batches() async throws {
+    try await first.store.write { database in
+      for number in 0..<Database.batch + 1 { _ = try database.use(bigEndian(number), until: Timestamp(1000)) }
+      _ = try database.use([1], until: Timestamp(1001))
+    }
+    func count() async throws -> Int {
+      try await first.store.read { try $0.row("SELECT COUNT(*) AS number FROM used_proof")?.count("number") ?? -1 }
+    }
+    #expect(try await first.store.write { try $0.forgetShared(now: Timestamp(1001)) })
+    #expect(try await count() == 2)
+    #expect(try await !first.store.write { try $0.forgetShared(now: Timestamp(1001)) })
+    #expect(try await count() == 1)
+  }
+
+  private func bigEndian(_ number: Int) -> [UInt8] {
+    (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
+  }
+
   @Test("A proof is used once, at whichever server") func proofs() async throws {
     let stores = [first.store, second]
     let uses = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -163,7 +148,7 @@ import Testing
       return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
     }
     #expect(uses == 1)
-    try await first.store.write { try $0.forgetShared(now: Timestamp(1001)) }
+    _ = try await first.store.write { try $0.forgetShared(now: Timestamp(1001)) }
     #expect(try await second.writeStatement { try $0.use([1, 2, 3], until: Timestamp(2000)) })
     // The next use is on a connection that the database has closed.
     _ = try await first.store.read { database in
@@ -238,7 +223,7 @@ import Testing
     #expect(try await second.read { try $0.isConnected(device, now: Timestamp(5000)) })
     #expect(try await !second.read { try $0.isConnected(device, now: Timestamp(10_001)) })
     #expect(try await second.write { try $0.noteServer(other, now: Timestamp(12_000)) } == (false, 1))
-    try await second.write { try $0.forgetShared(now: Timestamp(61_000)) }
+    _ = try await second.write { try $0.forgetShared(now: Timestamp(61_000)) }
     #expect(try await first.store.write { try $0.noteServer(one, now: Timestamp(61_000)) } == (true, 1))
     #expect(try await !second.read { try $0.isConnected(device, now: Timestamp(61_000)) })
   }

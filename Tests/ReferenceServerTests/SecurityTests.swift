@@ -2,6 +2,7 @@
 import Cryptography
 import DisplayText
 import Logging
+import Secrets
 import Synchronization
 import Testing
 
@@ -69,6 +70,20 @@ final class ManualUptime: Sendable {
     }
   }
 
+  /// The key is in the database, and the clocks differ by some seconds.
+  @Test("Several servers accept each other's nonces", arguments: [-29, 0, 29])
+  func shared(ahead seconds: Int64) {
+    let key = SecretBytes(copying: [UInt8](repeating: 7, count: 32))
+    let time = Duration.seconds(1_800_000_000)
+    let servers = [time, time + .seconds(seconds)].map { time in DPoPNonces(sharedKey: key) { time } }
+    for server in servers { for other in servers { #expect(server.isFresh(other.current())) } }
+    let late = DPoPNonces(sharedKey: key) { time + .seconds(301) }
+    #expect(!late.isFresh(servers[0].current()))
+    #expect(!servers[0].isFresh(late.current()))
+    let foreign = DPoPNonces(sharedKey: SecretBytes(copying: [UInt8](repeating: 8, count: 32))) { time }
+    #expect(!servers[0].isFresh(foreign.current()))
+  }
+
   @Test("Forgotten") func forgotten() {
     let nonces = DPoPNonces()
     let nonce = nonces.current()
@@ -125,39 +140,6 @@ final class ManualUptime: Sendable {
     #expect(cache.remember("2", of: "quiet") == .full)
     #expect(cache.remember("1", of: "other") == .new)
     #expect(cache.remember("1", of: "third") == .full)
-  }
-}
-
-@Suite(.timeLimit(.minutes(5)), .mayBlock) struct RateLimiterTests {
-  @Test("Burst then rate") func burstThenRate() {
-    let uptime = ManualUptime()
-    let limiter = RateLimiter(perSecond: 2, burst: 3) { uptime.now }
-    #expect((1...4).map { _ in limiter.allows("a") } == [true, true, true, false])
-    #expect(limiter.allows("b"))
-    uptime.advance(by: .milliseconds(500))
-    #expect(limiter.allows("a"))
-    #expect(!limiter.allows("a"))
-  }
-
-  @Test("A returned token can be taken again and does not exceed the capacity")
-  func givingBack() {
-    let limiter = RateLimiter(perSecond: 0, burst: 1) { .zero }
-    limiter.giveBack("a")
-    #expect(limiter.allows("a"))
-    #expect(!limiter.allows("a"))
-    limiter.giveBack("a")
-    limiter.giveBack("a")
-    #expect(limiter.allows("a"))
-    #expect(!limiter.allows("a"))
-  }
-
-  @Test("Bounded memory") func boundedMemory() {
-    let uptime = ManualUptime()
-    let limiter = RateLimiter(perSecond: 1, burst: 1, capacity: 2) { uptime.now }
-    #expect(limiter.allows("a") && limiter.allows("b"))
-    #expect(!limiter.allows("c"))
-    uptime.advance(by: .milliseconds(1000))
-    #expect(limiter.allows("c"))
   }
 }
 

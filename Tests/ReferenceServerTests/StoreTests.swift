@@ -188,7 +188,7 @@ extension TokenServerStore.Database {
       for id in ["old", "new"] { try database.insert(.sample(id)) }
       _ = try database.end(.sample("old"), .denied, now: Timestamp(10))
       _ = try database.end(.sample("new"), .denied, now: Timestamp(20))
-      try database.forget(endedBefore: Timestamp(15), now: Timestamp(30))
+      _ = try database.forget(endedBefore: Timestamp(15), now: Timestamp(30))
       #expect(try database.transaction("old") == nil)
       #expect(try database.transaction("new") != nil)
       #expect(try database.callbacks(dueBy: Timestamp(99), without: [], limit: 9).map(\.transactionID) == ["new"])

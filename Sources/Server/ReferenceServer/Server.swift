@@ -84,7 +84,7 @@ struct Server {
     let all: [(any Service)?] = [
       operations, heartbeats, mailboxes, eventSharing, worker, expiry, events, Heartbeat(hub: hub), report, httpService,
     ]
-    var services = ServiceGroupConfiguration(services: all.compactMap(\.self), logger: log)
+    var services = ServiceGroupConfiguration(services: all.compactMap { $0.map(NamedService.init) }, logger: log)
     services.maximumGracefulShutdownDuration = Self.gracefulTime
     try await run(ServiceGroup(configuration: services), hub)
   }
@@ -98,8 +98,10 @@ struct Server {
   }
 
   private func logWarnings(about store: Store, _ clock: ServerClock) async throws {
-    let found = try await store.write { try $0.setAsideUnreadable(now: clock.now()) }
-    for warning in found.warnings { log.warning("\(warning)") }
+    if try await store.read({ try $0.hasUnreadable() }) {
+      let found = try await store.write { try $0.setAsideUnreadable(now: clock.now()) }
+      for warning in found.warnings { log.warning("\(warning)") }
+    }
     for warning in directory.exposedSecrets(configuration) { log.warning("\(warning)") }
     for warning in ScriptProcesses.warnings(about: configuration, in: directory) { log.warning("\(warning)") }
   }

@@ -71,16 +71,16 @@ package struct HTTPInterfaces: Sendable {
       store: store, hasher: hasher, origin: origin, clock: clock, nonces: hub.nonces,
       seenProofs: memory(
         lifetime: .seconds(300),
-        or: ReplayCache(
+        ReplayCache(
           lifetime: .seconds(300), capacity: 500_000, share: 62_500)),
       limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond, servers: servers), revocations: revocations)
   }
 
   /// - Parameters:
   ///   - lifetime: how long an identifier is remembered.
-  ///   - local: the memory of a single server.
-  private func memory(lifetime: Duration, or local: @autoclosure () -> ReplayCache) -> any ReplayMemory {
-    store.sharedBy == nil ? local() : SharedReplayMemory(store: store, clock: clock, lifetime: lifetime)
+  ///   - own: the memory of this server.
+  private func memory(lifetime: Duration, _ own: ReplayCache) -> any ReplayMemory {
+    store.sharedBy == nil ? own : SharedReplayMemory(store: store, clock: clock, lifetime: lifetime, own: own)
   }
 
   private func addOAuthRoutes(
@@ -97,7 +97,7 @@ package struct HTTPInterfaces: Sendable {
       wantsPIN: configuration.application.pin,
       seenAssertions: memory(
         lifetime: .seconds(1200),
-        or: ReplayCache(
+        ReplayCache(
           lifetime: .seconds(1200), capacity: 500_000, share: 5_000, reserve: 250_000, reservedShare: 50)))
     OAuthRoutes(gate: gate, codes: codes, tokens: tokens, announcer: announcer).add(to: router)
   }

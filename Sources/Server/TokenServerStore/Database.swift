@@ -22,6 +22,20 @@ package struct Database: ServerRecords {
     try transaction.execute(statement, parameters)
   }
 
+  /// Deletes at most `Self.batch` rows, so that no statement and no transaction takes long.
+  /// - Parameters:
+  ///   - key: the columns of the table's primary key; like its name a constant of the code.
+  ///   - condition: of the rows to delete.
+  /// - Returns: whether there may be more.
+  func deleteBatch(of table: String, _ key: String, where condition: String, _ parameters: [any SQLParameter]) throws
+    -> Bool
+  {
+    let rows = "SELECT \(key) FROM \(table) WHERE \(condition) LIMIT \(Self.batch)"
+    return try run("DELETE FROM \(table) WHERE (\(key)) IN (\(rows))", parameters) == Self.batch
+  }
+
+  static var batch: Int { 2000 }
+
   /// - Returns: the first row; nil if there is none.
   func row(_ query: String, _ parameters: [any SQLParameter] = []) throws -> (any SQLRow)? {
     var first: (any SQLRow)?

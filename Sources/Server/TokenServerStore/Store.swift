@@ -65,10 +65,11 @@ package struct Store: Sendable {
   package func exclusively<Value: Sendable>(
     _ name: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
-    try await keyedMutex.withLock(name) {
-      guard let sharedBy else { return try await body() }
+    let deadline = sharedBy.map { ContinuousClock.now + $0.patience }
+    return try await keyedMutex.withLock(name) {
+      guard let sharedBy, let deadline else { return try await body() }
       let server = sharedBy.server
-      do { try await acquireLease(name, owner: server, within: sharedBy.patience) } catch {
+      do { try await acquireLease(name, owner: server, until: deadline) } catch {
         // It may have been taken.
         unreleased.withLock { _ = $0.insert(name) }
         throw error
@@ -98,8 +99,8 @@ package struct Store: Sendable {
     try await database.write(isUrgent: true) { try Database($0).releaseLease(name, owner: owner) }
   }
 
-  private func acquireLease(_ name: String, owner: String, within patience: Duration) async throws {
-    let deadline = ContinuousClock.now + patience
+  /// Waits until `deadline`, which may be over: the tasks of this server took their turns before.
+  private func acquireLease(_ name: String, owner: String, until deadline: ContinuousClock.Instant) async throws {
     var pause = Duration.milliseconds(5)
     while try await !write({ try $0.acquireLease(name, owner: owner, now: ServerClock.system.now()) }) {
       guard ContinuousClock.now < deadline else { throw Self.busy }
@@ -116,7 +117,7 @@ package struct Store: Sendable {
   /// - Parameter devices: those of the events; nil for any.
   package func notifyServers(of devices: Set<ClientID>? = nil) async {
     let payload = devices.map { PostedEvents(of: sharedBy?.server ?? "", for: $0).payload }
-    try? await write { try $0.notifyServers(payload ?? "") }
+    try? await writeStatement { try $0.notifyServers(payload ?? "") }
   }
 
   /// Listens for events that other servers and commands have posted.

@@ -10,11 +10,19 @@ package struct Device: DaemonCommand {
       """)
 
   @Option(help: "Socket of the network process.")
-  package var relay = "/run/approval-token-network/relay.sock"
+  package var relay = defaultRelay
 
   @OptionGroup package var options: ServiceOptions
 
+  private static let defaultRelay = "/run/approval-token-network/relay.sock"
+
   package init() {}
+
+  /// - Parameter relay: nil for its default.
+  package init(_ options: ServiceOptions, relay: String?) {
+    self.options = options
+    self.relay = relay ?? Self.defaultRelay
+  }
 }
 
 package struct Network: ParsableCommand {

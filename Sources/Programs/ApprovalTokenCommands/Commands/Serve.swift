@@ -10,6 +10,8 @@ package struct Serve: DaemonCommand {
   @OptionGroup package var options: ServiceOptions
 
   package init() {}
+
+  package init(_ options: ServiceOptions) { self.options = options }
 }
 
 /// What a service is started with, in one process or in two.

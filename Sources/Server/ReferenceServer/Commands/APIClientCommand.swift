@@ -10,7 +10,7 @@ struct APIClientCommand: AsyncParsableCommand {
 
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Add a portal and print its secret; the server stores only a hash of it.")
+      commandName: "add", abstract: "Add a portal and print its secret; the server stores only a hash of it.")
 
     @OptionGroup var options: CommonOptions
     @Argument(help: "The portal's client id.")
@@ -39,7 +39,7 @@ struct APIClientCommand: AsyncParsableCommand {
 
   struct Renew: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Print a new secret for a portal; the former one is invalid at once.")
+      commandName: "renew", abstract: "Print a new secret for a portal; the former one is invalid at once.")
 
     @OptionGroup var options: CommonOptions
     @Argument(help: "The portal's client id.")
@@ -56,7 +56,8 @@ struct APIClientCommand: AsyncParsableCommand {
   }
 
   struct Delete: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Delete a portal: its secret is invalid at once.")
+    static let configuration = CommandConfiguration(
+      commandName: "delete", abstract: "Delete a portal: its secret is invalid at once.")
 
     @OptionGroup var options: CommonOptions
     @Argument(help: "The portal's client id.")
@@ -77,7 +78,7 @@ struct APIClientCommand: AsyncParsableCommand {
   }
 
   struct List: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "List the portals.")
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "List the portals.")
 
     @OptionGroup var options: CommonOptions
 

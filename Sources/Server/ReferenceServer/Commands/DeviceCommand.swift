@@ -9,7 +9,7 @@ struct DeviceCommand: AsyncParsableCommand {
     commandName: "device", abstract: "Manage registered devices.", subcommands: [List.self, Delete.self])
 
   struct List: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "List the devices and their users.")
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "List the devices and their users.")
 
     @OptionGroup var options: CommonOptions
 
@@ -99,6 +99,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
   struct Delete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+      commandName: "delete",
       abstract: "Deregister a device with all its users. The device wipes itself when it is notified.")
 
     @OptionGroup var options: CommonOptions

@@ -12,7 +12,7 @@ struct FleetTokenCommand: AsyncParsableCommand {
 
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Create a fleet token and print it; the server stores only a hash of it.")
+      commandName: "add", abstract: "Create a fleet token and print it; the server stores only a hash of it.")
 
     @OptionGroup var options: CommonOptions
     @Argument(help: "A name for the fleet token; `delete` needs it.")
@@ -48,7 +48,7 @@ struct FleetTokenCommand: AsyncParsableCommand {
 
   struct Delete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Revoke a fleet token. Devices that registered with it stay registered.")
+      commandName: "delete", abstract: "Revoke a fleet token. Devices that registered with it stay registered.")
 
     @OptionGroup var options: CommonOptions
     @Argument var name: String

@@ -11,7 +11,7 @@ struct PepperCommand: AsyncParsableCommand {
 
   struct Rotate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Make a new pepper for a stopped server, or complete an interrupted rotation.",
+      commandName: "rotate", abstract: "Make a new pepper for a stopped server, or complete an interrupted rotation.",
       discussion: """
         Encrypts the server's keys with the new pepper. The former one is kept as pepper.former: with it the secrets \
         of portals, activation codes and fleet tokens from before stay valid, and each gets a new hash at its next \
@@ -57,7 +57,7 @@ struct PepperCommand: AsyncParsableCommand {
 
   struct Retire: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Delete the former pepper, if no valid secret needs it any longer.",
+      commandName: "retire", abstract: "Delete the former pepper, if no valid secret needs it any longer.",
       discussion: """
         Otherwise it names the portals, fleet tokens and activation codes that need it. The server may be running.
         """)

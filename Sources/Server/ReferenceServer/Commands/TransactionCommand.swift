@@ -9,7 +9,8 @@ struct TransactionCommand: AsyncParsableCommand {
     commandName: "transaction", abstract: "Show mobile authentication transactions.", subcommands: [List.self])
 
   struct List: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "List the transactions, newest first.")
+    static let configuration = CommandConfiguration(
+      commandName: "list", abstract: "List the transactions, newest first.")
 
     @OptionGroup var options: CommonOptions
 

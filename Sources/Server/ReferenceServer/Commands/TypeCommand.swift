@@ -9,7 +9,8 @@ struct TypeCommand: AsyncParsableCommand {
     subcommands: [List.self])
 
   struct List: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "List the types; this also checks the configuration.")
+    static let configuration = CommandConfiguration(
+      commandName: "list", abstract: "List the types; this also checks the configuration.")
 
     @OptionGroup var options: CommonOptions
 

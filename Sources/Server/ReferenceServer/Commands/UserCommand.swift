@@ -8,7 +8,7 @@ struct UserCommand: AsyncParsableCommand {
     commandName: "user", abstract: "Manage users of the server.", subcommands: [Add.self, Delete.self, Resume.self])
 
   struct Add: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Add a user.")
+    static let configuration = CommandConfiguration(commandName: "add", abstract: "Add a user.")
 
     @OptionGroup var options: CommonOptions
     @Argument(help: "The user id that portals use.")
@@ -29,7 +29,7 @@ struct UserCommand: AsyncParsableCommand {
 
   struct Delete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "Delete a user and deregister the user from all devices, which are notified.")
+      commandName: "delete", abstract: "Delete a user and deregister the user from all devices, which are notified.")
 
     @OptionGroup var options: CommonOptions
     @Argument(help: "The user id that portals use.")
@@ -50,7 +50,7 @@ struct UserCommand: AsyncParsableCommand {
 
   struct Resume: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      abstract: "End the hold on requests for a user who answered \"not me\".",
+      commandName: "resume", abstract: "End the hold on requests for a user who answered \"not me\".",
       discussion: "\"transaction list\" shows the users on hold and the end of each hold.")
 
     @OptionGroup var options: CommonOptions

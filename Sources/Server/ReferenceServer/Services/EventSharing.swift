@@ -176,10 +176,13 @@ extension EventSharing {
           !isFirst && !seen.contains(number) && announcer.concerns(device)
         }
       }
-      for (number, event) in found where progress.seen.insert(number).inserted {
-        guard let event else { continue }
-        announcer.announceHere(event.notice)
-        try await sharing.mail(event, number)
+      for (number, event) in found where !progress.seen.contains(number) {
+        if let event {
+          announcer.announceHere(event.notice)
+          try await sharing.mail(event, number)
+        }
+        // Last: if the hint could not be published, the event is read again.
+        progress.seen.insert(number)
       }
       guard devices == nil else { return }
       progress.highest = max(progress.highest, found.last?.number ?? 0)

@@ -41,22 +41,24 @@ final class ExpiryTimer: ExpirySchedule, Service {
   func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
       var lastForgot = Timestamp(0)
+      var isMore = false
       while !Task.isCancelled {
         var shortest = Duration.milliseconds(10)
         do {
           let now = clock.now()
           if try await !expire(now: now) { shortest = .milliseconds(250) }
-          if now - lastForgot >= Self.forgetEvery {
+          if isMore || now - lastForgot >= Self.forgetEvery {
             lastForgot = now
             let oldest = now - retention
-            try await store.write { try $0.forget(endedBefore: oldest, now: now) }
+            isMore = try await store.write { try $0.forget(endedBefore: oldest, now: now) }
           }
           try await planNext()
         } catch {
           if !(error is CancellationError) { announcer.log.error("expiry: \(error)") }
           shortest = .seconds(1)
         }
-        let untilNext = planned.withLock { $0 }.map { $0 + Self.grace - clock.now() } ?? Self.forgetEvery
+        let untilNext =
+          isMore ? shortest : planned.withLock { $0 }.map { $0 + Self.grace - clock.now() } ?? Self.forgetEvery
         // At least a moment, so that neither a failing database nor another server makes this spin.
         await wakeUp.wait(
           for: min(max(untilNext, shortest), store.sharedBy == nil ? Self.forgetEvery : Self.lookEvery))

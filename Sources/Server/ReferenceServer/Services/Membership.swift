@@ -83,7 +83,7 @@ final class Membership: Sendable {
         try await store.releaseLeases()
         let now = clock.now()
         if now - lastForgot >= Self.forgetEvery {
-          try await store.write { try $0.forgetShared(now: now) }
+          while !Task.isCancelled, try await store.write({ try $0.forgetShared(now: now) }) {}
           // Devices that requested hints at the broker from another server.
           try await mailboxes?.restore(from: store)
           lastForgot = now

@@ -3,13 +3,23 @@ import Cryptography
 import TokenServerCore
 import TokenServerStore
 
-/// Remembers identifiers in the database, for all servers that use it. Rates of requests limit how many there are.
+/// Remembers identifiers in the database, for all servers that use it. How many of them an owner may use is
+/// counted at each server.
 struct SharedReplayMemory: ReplayMemory {
   let store: Store
   let clock: ServerClock
   let lifetime: Duration
+  /// What was used at this server.
+  let own: ReplayCache
 
   func remember(_ identifier: String, of owner: String) async throws -> ReplayCache.Status {
+    switch own.remember(identifier, of: owner) {
+    case .new: break
+    // The database remembers them.
+    case .full: own.forgetAll()
+    case .seen: return .seen
+    case .tooMany: return .tooMany
+    }
     let fingerprint = Array(SHA256.hash(Array("\(owner) \(identifier)".utf8)).prefix(16))
     let end = clock.now() + lifetime
     // Repeated after the loss of the database, it may take the proof for a used one: the device sends another one then.

@@ -33,20 +33,29 @@ extension Database {
   /// When the next transaction or the next pending profile expires.
   package func nextDue() throws -> Timestamp? { try [nextExpiry(), nextPendingExpiry()].compactMap { $0 }.min() }
 
-  /// Deletes results, callbacks and attempts after the retention period.
-  package func forget(endedBefore: Timestamp, now: Timestamp) throws {
-    try run("DELETE FROM mobile_auth_transaction WHERE ended_at_ms < ?", [endedBefore])
-    try run("DELETE FROM callback WHERE created_at_ms < ?", [endedBefore])
-    try run("DELETE FROM verdict WHERE created_at_ms < ?", [endedBefore])
-    try run("DELETE FROM pin_attempt WHERE created_at_ms < ?", [endedBefore])
-    try run(
-      "DELETE FROM pin_change WHERE created_at_ms <= ? AND is_committed = 0", [now - StoredPINChange.lifetime])
-    try run("DELETE FROM authenticator_attempt WHERE created_at_ms < ?", [endedBefore])
-    try run(
-      "DELETE FROM authenticator WHERE state = 'pending' AND proposed_at_ms <= ?",
-      [now - AuthenticatorRecord.pendingFor])
-    try run("DELETE FROM access_token WHERE expires_at_ms < ?", [now])
-    try run("DELETE FROM activation_code WHERE expires_at_ms < ?", [now])
-    try run("DELETE FROM hold WHERE until_ms < ?", [now])
+  /// Deletes results, callbacks and attempts after the retention period, and what has expired: a batch of each table.
+  /// - Returns: whether there may be more.
+  package func forget(endedBefore: Timestamp, now: Timestamp) throws -> Bool {
+    let outdated: [(table: String, key: String, condition: String, time: Timestamp)] = [
+      ("mobile_auth_transaction", "id", "ended_at_ms < ?", endedBefore),
+      ("callback", "transaction_id", "created_at_ms < ?", endedBefore),
+      ("verdict", "client_id, idempotency_key", "created_at_ms < ?", endedBefore),
+      ("pin_attempt", "client_id, profile_id, key", "created_at_ms < ?", endedBefore),
+      ("pin_change", "id", "created_at_ms <= ? AND is_committed = 0", now - StoredPINChange.lifetime),
+      (
+        "authenticator_attempt", "client_id, profile_id, authenticator_id, key", "created_at_ms < ?", endedBefore
+      ),
+      (
+        "authenticator", "client_id, profile_id, id", "state = 'pending' AND proposed_at_ms <= ?",
+        now - AuthenticatorRecord.pendingFor
+      ),
+      ("access_token", "hash", "expires_at_ms < ?", now),
+      ("activation_code", "hash", "expires_at_ms < ?", now),
+      ("hold", "user_id", "until_ms < ?", now),
+    ]
+    var isMore = false
+    for (table, key, condition, time) in outdated
+    where try deleteBatch(of: table, key, where: condition, [time]) { isMore = true }
+    return isMore
   }
 }

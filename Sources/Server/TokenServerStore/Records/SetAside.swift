@@ -23,22 +23,48 @@ extension Database {
     }
   }
 
+  /// Whether there are unreadable rows that the server would process.
+  package func hasUnreadable() throws -> Bool {
+    func hasUnreadable(_ query: String, _ read: (any SQLRow) throws -> Void) throws -> Bool {
+      var isFound = false
+      try transaction.query(query, []) { row in
+        do { try read(row) } catch { isFound = true }
+        return !isFound
+      }
+      return isFound
+    }
+    return try hasUnreadable(unendedTransactions) { _ = try Transaction($0) }
+      || hasUnreadable(callbacks) { _ = try CallbackJob($0) }
+  }
+
   /// Checks all rows that the server would process, before it processes them.
   package func setAsideUnreadable(now: Timestamp) throws -> Effects {
     var effects = Effects()
-    let open = try rows("SELECT rowid AS row_number, * FROM mobile_auth_transaction WHERE ended_at_ms IS NULL")
-    _ = try readable(open, of: "mobile_auth_transaction", now: now, into: &effects, Transaction.init)
     _ = try readable(
-      rows("SELECT rowid AS row_number, * FROM callback"), of: "callback", now: now, into: &effects,
-      CallbackJob.init)
+      rows(unendedTransactions), of: "mobile_auth_transaction", now: now, into: &effects, Transaction.init)
+    _ = try readable(rows(callbacks), of: "callback", now: now, into: &effects, CallbackJob.init)
     return effects
   }
 
+  /// SQLite stores any value in any column. PostgreSQL finds open transactions by an index, without those that ended,
+  /// of which a large installation has millions.
+  private var unendedTransactions: String {
+    let condition =
+      switch dialect {
+      case .sqlite: "ended_at_ms IS NULL"
+      case .postgreSQL: "state = 'open'"
+      }
+    return "SELECT rowid AS row_number, * FROM mobile_auth_transaction WHERE \(condition)"
+  }
+
+  private var callbacks: String { "SELECT rowid AS row_number, * FROM callback" }
+
   /// Lists unreadable rows of the tables that only requests of the owner read. These rows are not moved, because other
   /// rows refer to them; lists omit them.
-  /// - Returns: a line with the table and the row id for each unreadable row, at most 1000 lines per table.
+  /// - Returns: a line with the table and the row id for each unreadable row, at most 1000 lines per table. None of
+  ///   PostgreSQL, whose columns have types: it would send whole tables.
   package func unreadableRows(of tables: [String]? = nil) throws -> [String] {
-    let readers = readers(dialect)
+    guard dialect == .sqlite else { return [] }
     return try (tables ?? readers.keys.sorted()).flatMap { table -> [String] in
       guard let (query, read) = readers[table] else { return [] }
       var lines: [String] = []
@@ -61,9 +87,7 @@ extension Database {
 }
 
 /// The query and the parser for the rows of each table.
-private func readers(
-  _ dialect: SQLDialect
-) -> [String: (query: String, read: @Sendable (any SQLRow) throws -> Void)] {
+private var readers: [String: (query: String, read: @Sendable (any SQLRow) throws -> Void)] {
   [
     "activation_code": ("SELECT rowid AS row_number, * FROM activation_code", { _ = try StoredActivationCode($0) }),
     "api_client": ("SELECT rowid AS row_number, * FROM api_client", { _ = try APIClient($0) }),
@@ -78,7 +102,7 @@ private func readers(
     ),
     "pin_change": ("SELECT rowid AS row_number, * FROM pin_change", { _ = try StoredPINChange($0) }),
     "profile": (
-      Profile.query(dialect).replacing("SELECT ", with: "SELECT profile.rowid AS row_number, ", maxReplacements: 1),
+      Profile.query(.sqlite).replacing("SELECT ", with: "SELECT profile.rowid AS row_number, ", maxReplacements: 1),
       { _ = try Profile($0) }
     ),
     "server_key": (

@@ -30,12 +30,14 @@ extension Database {
     try run("DELETE FROM server WHERE id = ?", [id])
   }
 
-  /// Deletes what has expired: servers that ended without a word, used proofs, events that every server has read.
-  package func forgetShared(now: Timestamp) throws {
+  /// Deletes what has expired: servers that ended without a word, and a batch of used proofs and of events that every
+  /// server has read.
+  /// - Returns: whether there may be more.
+  package func forgetShared(now: Timestamp) throws -> Bool {
     let ended = try rows("SELECT id FROM server WHERE seen_at_ms < ?", [now - .seconds(60)])
     for row in ended { try removeServer(row.text("id")) }
-    try run("DELETE FROM used_proof WHERE expires_at_ms < ?", [now])
-    try run("DELETE FROM outbox WHERE at_ms < ?", [now - .seconds(60)])
+    let areMoreProofs = try deleteBatch(of: "used_proof", "fingerprint", where: "expires_at_ms < ?", [now])
+    return try deleteBatch(of: "outbox", "rowid", where: "at_ms < ?", [now - .seconds(60)]) || areMoreProofs
   }
 
   // MARK: Replays

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+import Testing
+
+@testable import TokenServerStore
+
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct PostgreSQLAddressTests {
+  @Test(
+    "Accepted",
+    arguments: [
+      ("postgresql:///tokens", "postgresql:///tokens"),
+      ("postgresql://ann:secret@localhost:5433/tokens", "postgresql://localhost:5433/tokens"),
+      ("postgres://ann@/tokens?host=/run/postgresql", "postgresql:///run/postgresql/tokens"),
+      ("postgresql://db.example/tokens?sslmode=verify-full", "postgresql://db.example/tokens"),
+    ])
+  func accepted(text: String, shown: String) throws {
+    #expect(try PostgreSQLAddress(text).publicName == shown)
+  }
+
+  @Test(
+    "Refused, without the password in the error",
+    arguments: [
+      "", "sqlite:///secret", "postgresql://ann:secret@db.example/tokens", "postgresql://[::1/tokens?password=secret",
+      "postgresql://ann:secret@localhost/", "postgresql://localhost,db.example/tokens?password=secret",
+      "postgresql://localhost/tokens?nonsense=secret", "postgresql://localhost/t?hostaddr=10.0.0.5&password=secret",
+      "postgresql:///t?service=secret", "postgresql:///t?password=secret\0",
+      "postgresql:///" + String(repeating: "t", count: 3000),
+    ])
+  func refused(text: String) {
+    let error = #expect(throws: PostgreSQLAddress.AddressError.self) { try PostgreSQLAddress(text) }
+    #expect(error?.description.contains("secret") == false)
+  }
+
+  @Test(
+    "Placeholders are numbered",
+    arguments: [("?", "$1"), ("a = ? AND b IN (?, ?)", "a = $1 AND b IN ($2, $3)"), ("", "")])
+  func placeholders(text: String, numbered: String) { #expect(Placeholders.numbered(text) == numbered) }
+}

@@ -54,6 +54,29 @@ import Testing
     #expect(try again.logInWithPIN().status != 200)
   }
 
+  @Test("The same with SQLite, whose backup is made while the server runs") func restorationOfAFile() throws {
+    let directory = try ServerDirectories.new(onPostgreSQL: false)
+    let server = try TokenServerProcess(configuration: Self.configuration, directory: directory, servers: 1)
+    let portal = try server.addPortal()
+    let device = try DeviceClient.enrolledWithPIN(at: server, as: "alice")
+    #expect(try wrongPIN(device) == [3, 1, 2])
+    try perform("cd '\(directory)'; " + documented("sqlite3 token-server.db \".backup"))
+    #expect(try wrongPIN(device) == [3, 2, 1])
+    _ = try server.begin("payment", on: device, as: portal)
+    #expect(server.stop(killing: true) != 0)
+    for command in ["rm --force token-server.db-wal", "cp tokens.db", "sqlite3 token-server.db \"PRAGMA"] {
+      let output = try perform("cd '\(directory)'; " + documented(command))
+      if command.contains("PRAGMA") { #expect(output == "ok\n") }
+    }
+    let restored = try TokenServerProcess(directory: directory, port: server.port, servers: 1)
+    let again = DeviceClient(device, at: restored)
+    #expect(try wrongPIN(again) == [3, 2, 1])
+    #expect(try again.pending().map(\.transactionID) == [])
+    let next = try restored.begin("payment", on: again, as: portal)
+    try again.send(again.answerWithPIN(again.fetch(next)), to: next).expect(200)
+    #expect(try restored.result(of: next, as: portal).isAuthenticated)
+  }
+
   /// - Returns: the counts in the response: maximum, previous, remaining.
   private func wrongPIN(_ device: DeviceClient) throws -> [Int?] {
     try device.logInWithPIN(Random.secret(32)).expect(400).counts
@@ -66,8 +89,11 @@ import Testing
     return String(try #require(lines.first { $0.hasPrefix(command) }))
   }
 
-  private func perform(_ command: String) throws {
+  /// - Returns: what it printed.
+  @discardableResult
+  private func perform(_ command: String) throws -> String {
     let output = try run("/bin/sh", ["-c", command])
     guard output.status == 0 else { throw Curl.CurlError(description: "\(command): \(output.errors)") }
+    return output.text
   }
 }

@@ -397,7 +397,9 @@ let package = Package(
     program(
       "approval-token-network", over: ["NetworkDaemon", "Secrets", "Threads"], linking: [],
       // Nothing else in its process needs the shared libstdc++.
-      settings: [.unsafeFlags(["-Lpackaging/static-libstdc++"], .when(configuration: .release))]),
+      settings: [
+        .unsafeFlags(["-L\(Context.packageDirectory)/packaging/static-libstdc++"], .when(configuration: .release))
+      ]),
     module(
       "TokenDaemon", in: .programs,
       over: [

@@ -121,24 +121,6 @@ import Testing
     try store.close()
   }
 
-  @Test("Used proofs are deleted in batches, the valid ones never") func batches() async throws {
-    try await first.store.write { database in
-      for number in 0..<Database.batch + 1 { _ = try database.use(bigEndian(number), until: Timestamp(1000)) }
-      _ = try database.use([1], until: Timestamp(1001))
-    }
-    func count() async throws -> Int {
-      try await first.store.read { try $0.row("SELECT COUNT(*) AS number FROM used_proof")?.count("number") ?? -1 }
-    }
-    #expect(try await first.store.write { try $0.forgetShared(now: Timestamp(1001)) })
-    #expect(try await count() == 2)
-    #expect(try await !first.store.write { try $0.forgetShared(now: Timestamp(1001)) })
-    #expect(try await count() == 1)
-  }
-
-  private func bigEndian(_ number: Int) -> [UInt8] {
-    (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
-  }
-
   @Test("A proof is used once, at whichever server") func proofs() async throws {
     let stores = [first.store, second]
     let uses = try await withThrowingTaskGroup(of: Bool.self) { group in

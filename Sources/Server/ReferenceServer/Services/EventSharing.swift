@@ -163,12 +163,14 @@ extension EventSharing {
       /// The highest number of all events that were looked for.
       var highest: Int64 = 0
       var seen: Set<Int64> = []
+      /// Of the seen ones, those whose hint could not be taken over because the database failed.
+      var unmailed: Set<Int64> = []
       var isFirst = true
     }
 
     /// - Parameter devices: nil for all devices.
     private func read(_ devices: Set<ClientID>?, _ progress: inout Progress) async throws {
-      let (seen, isFirst) = (progress.seen, progress.isFirst)
+      let (seen, isFirst) = (progress.seen.subtracting(progress.unmailed), progress.isFirst)
       let found = try await sharing.store.read {
         [lowest = progress.highest - EventSharing.window, server = sharing.sharing.server, announcer] in
         try $0.events(after: lowest, notFrom: server, for: devices) { number, device in
@@ -176,14 +178,20 @@ extension EventSharing {
           !isFirst && !seen.contains(number) && announcer.concerns(device)
         }
       }
-      for (number, event) in found where !progress.seen.contains(number) {
-        if let event {
-          announcer.announceHere(event.notice)
+      var failure: (any Error)?
+      for (number, event) in found where !progress.seen.contains(number) || progress.unmailed.contains(number) {
+        let isNew = progress.seen.insert(number).inserted
+        guard let event else { continue }
+        if isNew { announcer.announceHere(event.notice) }
+        do {
           try await sharing.mail(event, number)
+          progress.unmailed.remove(number)
+        } catch {
+          progress.unmailed.insert(number)
+          failure = failure ?? error
         }
-        // Last: if the hint could not be published, the event is read again.
-        progress.seen.insert(number)
       }
+      if let failure { throw failure }
       guard devices == nil else { return }
       progress.highest = max(progress.highest, found.last?.number ?? 0)
       progress.seen = progress.seen.filter { [highest = progress.highest] in $0 > highest - 2 * EventSharing.window }

@@ -22,7 +22,8 @@ struct SharedReplayMemory: ReplayMemory {
     }
     let fingerprint = Array(SHA256.hash(Array("\(owner) \(identifier)".utf8)).prefix(16))
     let end = clock.now() + lifetime
-    // Repeated after the loss of the database, it may take the proof for a used one: the device sends another one then.
+    // Repeated after a failure of the database, it may take the proof for a used one: each request of a device has
+    // another one, also if it is repeated.
     return try await store.writeStatement { try $0.use(fingerprint, until: end) } ? .new : .seen
   }
 

@@ -12,7 +12,8 @@ package enum CryptographyError: Error, Equatable, Sendable {
 }
 
 /// Leaves the texts of OpenSSL's errors, 80 KiB, out of memory. `CryptographyError.libraryFailure` then has OpenSSL's
-/// number, which `openssl errstr` explains. Those of libssl are loaded with it. Call before everything else.
+/// number, which `openssl errstr` explains. libssl still loads the texts
+/// of its own errors. Call before everything else.
 package func omitErrorTexts() { OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS), nil) }
 
 /// The last error of OpenSSL on this thread. Clears the error queue.

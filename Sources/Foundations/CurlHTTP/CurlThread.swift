@@ -108,8 +108,8 @@ final class CommandQueue: Sendable {
 }
 
 private let libcurlStatus = {
-  // Texts of errors of TLS are loaded with it. Those of libcrypto, 50 KiB, can explain nothing but a malformed
-  // certificate: of these errors the text has the number, for `openssl errstr`.
+  // libssl loads the texts of its own errors. Those of libcrypto, 50 KiB, are left out: libcurl then reports such an
+  // error, as for a malformed certificate, by its number, which `openssl errstr` explains.
   OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_LOAD_CRYPTO_STRINGS), nil)
   return curl_global_init(Int(CURL_GLOBAL_DEFAULT))
 }()

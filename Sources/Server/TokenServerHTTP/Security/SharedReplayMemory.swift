@@ -3,8 +3,8 @@ import Cryptography
 import TokenServerCore
 import TokenServerStore
 
-/// Remembers identifiers in the database, for all servers that use it. How many of them an owner may use is
-/// counted at each server.
+/// Remembers identifiers in the database, for all servers that use it. How many of them an owner may use is counted at
+/// each server.
 struct SharedReplayMemory: ReplayMemory {
   let store: Store
   let clock: ServerClock
@@ -22,8 +22,8 @@ struct SharedReplayMemory: ReplayMemory {
     }
     let fingerprint = Array(SHA256.hash(Array("\(owner) \(identifier)".utf8)).prefix(16))
     let end = clock.now() + lifetime
-    // Repeated after a failure of the database, it may take the proof for a used one: each request of a device has
-    // another one, also if it is repeated.
+    // After a failure of the database a proof may count as used although its request was refused. A device that repeats
+    // the request makes a new proof.
     return try await store.writeStatement { try $0.use(fingerprint, until: end) } ? .new : .seen
   }
 

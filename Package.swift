@@ -168,7 +168,9 @@ let tokenServerTargets: [Target] = [
 
   .target(
     name: "ServerTestSupport",
-    dependencies: ["BuiltPrograms", "CCurl", "FreePorts", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets"],
+    dependencies: [
+      "BuiltPrograms", "CCurl", "CSpawn", "FreePorts", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets",
+    ],
     path: "Tests/ServerTestSupport", swiftSettings: strictness),
   tests(
     "ReferenceServerTests",
@@ -320,7 +322,7 @@ let package = Package(
     module(
       "MQTT", in: .foundations,
       over: ["CertificateTrust", "CMosquitto", "COpenSSL", "CTLS", "HTTP", "Secrets", "Threads"]),
-    module("JSONValues", in: .foundations, over: ["DisplayText"]),
+    module("JSONValues", in: .foundations, over: ["DisplayText", "Threads"]),
     module("DisplayText", in: .foundations),
     module("UnixSockets", in: .foundations),
     module("ControlProtocol", in: .foundations, over: ["JSONValues", "UnixSockets"]),

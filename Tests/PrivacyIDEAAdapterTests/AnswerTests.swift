@@ -145,6 +145,46 @@ import Testing
     await #expect(throws: unknown) { try await fixture.answer(request, .hold) }
   }
 
+  @Test("Whose own answer was lost is unknown, also if the next attempt is refused", arguments: [403, 404, 400])
+  func lostAndThenRefused(status: Int) async throws {
+    let fixture = try PrivacyIDEAFixture()
+    let nonce = fixture.server.challenge("PIPU0")
+    let request = try await fixture.open()
+    fixture.weather.forecast.withLock { $0 = [.answerIsLost] }
+    await #expect(throws: TokenServerError.self) { try await fixture.answer(request, .hold) }
+    fixture.server.state.withLock { $0.failures = [FakePushServer.error(status, 303)] }
+    let unknown = await #expect(throws: TokenServerError.self) { try await fixture.answer(request, .hold) }
+    guard case .outcomeUnknown? = unknown else {
+      Issue.record("\(String(describing: unknown))")
+      return
+    }
+    #expect(fixture.server.answers(to: nonce).count == 1)
+  }
+
+  /// The server refuses the repeated answer, and does not say whether it recorded the first: that shows the list.
+  @Test("Is sent again until a list shows why it was refused", arguments: [nil, "42"])
+  func refusedWithoutAList(right: String?) async throws {
+    let fixture = try PrivacyIDEAFixture()
+    fixture.server.challenge("PIPU0", presence: right.map { "\($0),17" }, right: right)
+    let request = try await fixture.open()
+    fixture.weather.forecast.withLock { $0 = [.answerIsLost] }
+    func fault() async -> TokenServerError? {
+      do {
+        _ = try await fixture.answer(request, right == nil ? .hold : .enter, choice: right)
+        return nil
+      } catch { return error as? TokenServerError }
+    }
+    #expect(await fault()?.effect == .retry)
+    fixture.weather.forecast.withLock { $0 = [.fine, .neverArrives] }
+    #expect(await fault()?.effect == .retry)
+    fixture.clock.advance(by: .seconds(2))
+    let last = await fault()
+    guard case .outcomeUnknown? = last else {
+      Issue.record("\(String(describing: last))")
+      return
+    }
+  }
+
   /// eduMFA would still accept an approval after the denial.
   @Test("That declined is final") func thatDeclinedIsFinal() async throws {
     let fixture = try PrivacyIDEAFixture(.eduMFA)

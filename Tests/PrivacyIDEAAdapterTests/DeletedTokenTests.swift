@@ -57,4 +57,24 @@ import Testing
     }
     #expect(try await fixture.token.validate() == Validation())
   }
+
+  /// The board's clock is five minutes behind, and the server refuses its time stamps with the code of a wrong
+  /// signature.
+  @Test(
+    "A wrong clock does not end a token", arguments: [true, false], [Duration?.none, .zero, .seconds(300)])
+  func wrongClock(sendsTime: Bool, dateDrift: Duration?) async throws {
+    let fixture = try PrivacyIDEAFixture()
+    fixture.server.challenge("PIPU0")
+    fixture.server.state.withLock { state in
+      (state.drift, state.sendsTime, state.dateDrift) = (.seconds(300), sendsTime, dateDrift.map { $0 - .seconds(300) })
+    }
+    var listed = 0
+    for _ in 0..<60 {
+      listed += (try? await fixture.token.pendingRequests().count) ?? 0
+      #expect(try await fixture.token.validate() == Validation())
+      fixture.clock.advance(by: .seconds(2))
+    }
+    // The `Date` of a proxy helps only if it has the server's time.
+    #expect((listed > 0) == (sendsTime || dateDrift == .seconds(300)))
+  }
 }

@@ -92,7 +92,7 @@ final class EnrollmentFixture: Sendable {
     else { return false }
     let client = PushClient(
       endpoint: FakePushServer.endpoint, http: RecordingHTTPTransport { [server] in server.respond(to: $0) },
-      clock: DateHeaderClock(in: .test(clock)))
+      clock: ResponseClock(in: .test(clock)))
     let list = try? await client.poll(serial: record.profile, key: keys.device)
     return list != nil && keys.server == FakePushServer.signingKey.publicKey
   }

@@ -35,6 +35,10 @@ final class FakePushServer: Sendable {
     var gatewayAddresses: [String] = []
     var failures: [HTTPResponse] = []
     var drift: Duration = .zero
+    /// Whether responses have the server's time.
+    var sendsTime = true
+    /// The difference of a proxy's clock, from which `Date` comes, to the server's; nil for no `Date`.
+    var dateDrift: Duration? = .zero
     var isPollingForbidden: Set<String> = []
     /// Serials of tokens whose keys this server cannot use.
     var isBroken: Set<String> = []
@@ -103,11 +107,15 @@ final class FakePushServer: Sendable {
     } else {
       response = post(JSONValue(parsing: request.body)!)
     }
+    if state.withLock({ $0.sendsTime }), case .object(var body)? = JSONValue(parsing: response.body) {
+      body["time"] = .fraction(Double(now) / 1000)
+      response.body = Array(JSONValue.object(body).canonical.utf8)
+    }
     if request.method == .get, let missing = state.withLock({ $0.missingBytes }) {
       response.body.removeLast(min(missing, response.body.count))
       response.isTruncated = true
     }
-    response.headers["Date"] = httpDate(now)
+    response.headers["Date"] = state.withLock { $0.dateDrift }.map { httpDate(now + $0.milliseconds) }
     return response
   }
 
@@ -124,7 +132,9 @@ final class FakePushServer: Sendable {
       return state.isBroken.contains(serial)
     }
     if isBroken { return Self.error(500, -500) }
-    guard let sent = milliseconds(of: stamp), abs(sent - now) <= 60_000 else { return Self.error(400, 10) }
+    guard let sent = milliseconds(of: stamp), abs(sent - now) <= 60_000 else {
+      return Self.error(400, 10, "ERR10: Timestamp \(stamp) not in valid range.")
+    }
     return state.withLock { state in
       guard
         state.keys[serial]?.isValidSignature(
@@ -207,15 +217,13 @@ final class FakePushServer: Sendable {
   private static func sign(_ text: String) -> String { try! signingKey.signature(for: Array(text.utf8)).base32 }
 
   private static func value(_ value: JSONValue, detail: JSONValue? = nil) -> HTTPResponse {
-    var body: [String: JSONValue] = [
-      "result": .object(["status": .bool(true), "value": value]), "time": .fraction(1.5),
-    ]
+    var body: [String: JSONValue] = ["result": .object(["status": .bool(true), "value": value])]
     body["detail"] = detail
     return HTTPResponse(status: 200, body: Array(JSONValue.object(body).canonical.utf8))
   }
 
-  static func error(_ status: Int, _ code: Int64) -> HTTPResponse {
-    let error = JSONValue.object(["code": .integer(code), "message": .text("ERR\(code)")])
+  static func error(_ status: Int, _ code: Int64, _ message: String? = nil) -> HTTPResponse {
+    let error = JSONValue.object(["code": .integer(code), "message": .text(message ?? "ERR\(code)")])
     let body = JSONValue.object(["detail": .null, "result": .object(["status": .bool(false), "error": error])])
     return HTTPResponse(status: status, body: Array(body.canonical.utf8))
   }

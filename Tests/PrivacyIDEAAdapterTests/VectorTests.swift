@@ -138,7 +138,7 @@ import Testing
     "Error answers to a poll",
     arguments: [
       ("staleAnswer", Duration?.some(.seconds(90)), PollError.clock(.seconds(90))),
-      ("wrongSignatureAnswer", .seconds(1), .notKnown), ("staleAnswer", nil, .notKnown),
+      ("wrongSignatureAnswer", .seconds(1), .notKnown), ("staleAnswer", nil, .clock(nil)),
     ])
   func errorAnswersToAPoll(name: String, drift: Duration?, fault: PollError) {
     let response = HTTPResponse(status: 400, body: Array(WorkedExamples[name].utf8))

@@ -20,20 +20,43 @@ import Testing
   @Test("Time is the server's after its first response, and unknown before on a board with an unset clock")
   func timeIsTheServersAfterItsFirstResponseAndUnknownBeforeOnABoardWithAnUnsetClock() {
     let manualClock = ManualClock(wallClockMilliseconds: 0)
-    let clock = DateHeaderClock(in: .test(manualClock))
+    let clock = ResponseClock(in: .test(manualClock))
     #expect(clock.now == nil)
     let response = HTTPResponse(status: 400, headers: ["Date": "Sat, 21 Nov 2026 09:28:59 GMT"])
-    #expect(clock.hear(response, comparedWith: 1_795_253_339_500 - 90_000) == .seconds(90))
+    #expect(clock.hear(response, nil, comparedWith: 1_795_253_339_500 - 90_000) == .seconds(90))
     manualClock.advance(by: .seconds(61))
     #expect(clock.now == 1_795_253_400_500)
-    #expect(clock.hear(HTTPResponse(status: 502, headers: ["Date": "yesterday"]), comparedWith: 0) == nil)
+    #expect(clock.hear(HTTPResponse(status: 502, headers: ["Date": "yesterday"]), nil, comparedWith: 0) == nil)
     #expect(clock.now == 1_795_253_400_500)
-    #expect(DateHeaderClock(in: .test(ManualClock(wallClockMilliseconds: 1_795_253_339_009))).now == 1_795_253_339_009)
+    #expect(ResponseClock(in: .test(ManualClock(wallClockMilliseconds: 1_795_253_339_009))).now == 1_795_253_339_009)
   }
 
-  private static func error(_ status: Int, _ code: Int) -> HTTPResponse {
-    let body =
-      #"{"detail": null, "result": {"status": false, "error": {"code": \#(code), "message": "ERR"}}, "time": 1.5}"#
+  @Test("The time in a body is preferred to Date, if it is one")
+  func timeOfTheBody() {
+    let clock = ResponseClock(in: .test(ManualClock(wallClockMilliseconds: 0)))
+    let response = HTTPResponse(status: 400, headers: ["Date": "Sat, 21 Nov 2026 09:28:59 GMT"])
+    let unusable: [JSONValue] = [
+      .fraction(1.5), .fraction(1e300), .fraction(-1e300), .integer(.max), .integer(.min), .integer(253_402_300_800),
+      .text("1795253000"), .list([]), .null,
+    ]
+    for time in unusable {
+      clock.hear(response, .object(["time": time]))
+      #expect(clock.now == 1_795_253_339_500, "\(time)")
+    }
+    #expect(
+      clock.hear(response, .object(["time": .fraction(1_795_253_000.25)]), comparedWith: 1_795_253_001_250)
+        == .seconds(1))
+    #expect(clock.now == 1_795_253_000_250)
+    // That of a proxy, whose clock is another one.
+    #expect(clock.hear(response, nil, comparedWith: 0) == nil)
+    #expect(clock.now == 1_795_253_000_250)
+    clock.hear(response, .object(["time": .integer(1_795_253_002)]))
+    #expect(clock.now == 1_795_253_002_000)
+  }
+
+  private static func error(_ status: Int, _ code: Int, _ message: String = "ERR") -> HTTPResponse {
+    let error = #"{"code": \#(code), "message": "\#(message)"}"#
+    let body = #"{"detail": null, "result": {"status": false, "error": \#(error)}, "time": 1.5}"#
     return HTTPResponse(status: status, body: Array(body.utf8))
   }
 
@@ -47,7 +70,10 @@ import Testing
     arguments: [
       (error(400, 10), Duration?.some(.seconds(1)), PollError.notKnown),
       (error(400, 10), .seconds(90), .clock(.seconds(90))),
-      (error(400, 10), nil, .notKnown), (error(400, -311), .seconds(90), .clock(.seconds(90))),
+      // Without the server's time it could have been the time stamp.
+      (error(400, 10), nil, .clock(nil)), (error(400, -311), nil, .clock(nil)),
+      (error(400, 10, "ERR10: Timestamp 2026-11-21 not in valid range."), .zero, .clock(nil)),
+      (error(400, -311), .seconds(90), .clock(.seconds(90))),
       (error(400, -311), .zero, .notKnown), (error(403, 303), .zero, .forbidden("ERR")),
       (error(403, -311), .zero, .forbidden("ERR")), (error(400, 905), .zero, .misplaced("ERR (905)")),
       (error(404, 601), .zero, .misplaced("ERR (601)")), (error(404, -311), .zero, .misplaced("ERR (-311)")),

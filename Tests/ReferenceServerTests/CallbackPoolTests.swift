@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import NIOCore
 import NIOEmbedded
+import NIOHTTP1
 import NIOPosix
 import Testing
 
@@ -53,6 +54,22 @@ import Testing
     ])
   func closed(response: String) async throws {
     #expect(try await deliver(response: response) == (3, 3))
+  }
+
+  /// The portal has accepted it: sent again, it would be there twice.
+  @Test("A callback is delivered whose response begins in time and does not end") func endlessResponse() async throws {
+    let channel = EmbeddedChannel(handler: CallbackExchange())
+    for isBegun in [true, false] {
+      let reply = channel.eventLoop.makePromise(of: CallbackRequest.Reply.self)
+      let head = HTTPRequestHead(version: .http1_1, method: .POST, uri: "/")
+      try channel.writeOutbound(CallbackRequest(head: head, body: ByteBuffer(), reply: reply))
+      if isBegun { try channel.writeInbound(HTTPClientResponsePart.head(.init(version: .http1_1, status: .accepted))) }
+      try await channel.triggerUserOutboundEvent(CallbackExchange.Deadline()).get()
+      reply.fail(CallbackConnection.TimeoutError())
+      let result = try? await reply.futureResult.get()
+      #expect(result?.status == (isBegun ? 202 : nil) && result?.isReusable != true)
+    }
+    _ = try? channel.finish()
   }
 
   /// The second request reaches the portal on the first connection, is not answered, and is sent again.

@@ -13,7 +13,7 @@ import Testing
   @Test("Init makes a private directory once") func initMakesAPrivateDirectoryOnce() throws {
     let directory = NSTemporaryDirectory() + "init-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    #expect(try serverProgram("init", "--directory", directory).status == 0)
+    #expect(try serverProgram("init", "--directory", directory + "/").status == 0)
     let manager = FileManager.default
     func mode(_ path: String) throws -> Int {
       try manager.attributesOfItem(atPath: path)[.posixPermissions] as? Int ?? 0
@@ -22,7 +22,7 @@ import Testing
     for file in ["pepper", "ca.key", "server.key", "config.toml", "token-server.db"] {
       #expect(try mode("\(directory)/\(file)") == 0o600, "\(file)")
     }
-    let again = try serverProgram("init", "--directory", directory)
+    let again = try serverProgram("init", "--directory", directory + "//")
     #expect(again.status == 1)
     #expect(again.errors.contains("already exists"))
   }
@@ -112,6 +112,19 @@ import Testing
     try server.admin("api-client", "delete", portal.id)
     #expect(try status(secret) == 401)
     #expect(try serverProgram("api-client", "renew", portal.id, "--directory", server.directory).status == 1)
+  }
+
+  @Test("A portal cancels only its own requests") func cancelOfAnother() throws {
+    let (fixture, device) = try PINFixture.enrolled()
+    let transaction = try fixture.ask(device)
+    let other = try fixture.server.addPortal("other")
+    func cancel(_ portal: (id: String, secret: String)) throws -> Int {
+      try fixture.server.curl(
+        "--request", "DELETE", "--user", "\(portal.id):\(portal.secret)",
+        fixture.server.url + "/oauth/api/v4/authenticate/transaction/\(transaction)"
+      ).status
+    }
+    #expect(try cancel(other) == 404 && cancel((fixture.portal.id, fixture.portal.secret)) == 204)
   }
 
   @Test("Nothing resumes an unknown user") func unknownUser() throws {

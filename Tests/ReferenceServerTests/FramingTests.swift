@@ -92,6 +92,21 @@ import Testing
     #expect(try server.curl("--request", "PUT", server.url + "/nowhere").status == 404)
   }
 
+  @Test("A response to HEAD has no body, and Connection: close ends the connection in any spelling")
+  func headAndClose() throws {
+    let server = try TokenServerProcess()
+    for (path, status) in [("/nowhere", 404), (Self.path, 405)] {
+      let text =
+        "HEAD \(path) HTTP/1.1\r\nHost: h\r\n\r\nGET \(Self.path) HTTP/1.1\r\nHost: h\r\nConnection: TE, Close\r\n\r\n"
+      let output = try exchange(server, text)
+      let parts = output.text.components(separatedBy: "\r\n\r\n")
+      #expect(
+        parts.count == 3 && parts[0].hasPrefix("HTTP/1.1 \(status)") && parts[1].hasPrefix("HTTP/1.1 200"), "\(parts)")
+      #expect(parts[0].lowercased().contains("content-length: ") && parts[1].lowercased().contains("connection: close"))
+      #expect(output.status != 124)
+    }
+  }
+
   /// A client that has an open TLS connection and never answers a close_notify.
   private final class SilentClient {
     private let program = Process()

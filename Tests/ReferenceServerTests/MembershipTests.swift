@@ -97,6 +97,29 @@ import Testing
     try store.close()
   }
 
+  @Test("Tasks that wait for another server wait no longer together than one alone") func patience() async throws {
+    let hasty = try Store(PostgreSQLAddress(other.url ?? ""), connections: 1, patience: .seconds(1))
+    let another = try #require(other.store.sharedBy?.server)
+    // On a busy machine the test takes longer than ten seconds.
+    let now = ServerClock.system.now() + .seconds(3600)
+    _ = try await other.store.write { try $0.noteServer(another, now: now) }
+    #expect(try await other.store.write { try $0.acquireLease("x", owner: another, now: now) })
+    let start = ContinuousClock.now
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<20 {
+        group.addTask {
+          await #expect(throws: StorageUnavailableError.self) {
+            try await hasty.exclusively("x") { Issue.record("ran") }
+          }
+        }
+      }
+    }
+    // One after the other, they would take 20 seconds.
+    #expect(ContinuousClock.now - start < .seconds(10))
+    try hasty.close()
+    try store.close()
+  }
+
   @Test("One warning is logged when events for the other servers are dropped") func dropped() throws {
     let log = RecordedLog()
     let sharing = try #require(EventSharing(store: store, mailboxes: nil, clock: .system, log: log.logger))

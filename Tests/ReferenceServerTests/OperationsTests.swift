@@ -170,6 +170,33 @@ import Testing
     #expect(server.stop() == 0)
   }
 
+  @Test("With --log-format json each line of a server's log is an object") func jsonLog() throws {
+    let directory = try ServerDirectories.new(onPostgreSQL: false)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let log = directory + "/log"
+    let server = try RunningProgram(
+      BuiltProgram.path("token-server"),
+      ["serve", "--directory", directory, "--port", "0", "--log-level", "debug", "--log-format", "json"], errors: log)
+    #expect(server.nextLine()?.hasPrefix("listening on ") == true)
+    server.send(SIGTERM)
+    #expect(server.waitForEnd() == 0)
+    let lines = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
+    #expect(!lines.isEmpty)
+    for line in lines {
+      let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: any Sendable]
+      #expect(["time", "level", "logger", "message"].allSatisfy { object?[$0] is String }, "\(line)")
+    }
+  }
+
+  @Test("The log has a line for each request if access_log is true") func accessLog() throws {
+    for isOn in [true, false] {
+      let server = try TokenServerProcess(configuration: "access_log = \(isOn)\n")
+      #expect(try server.curl(server.url + "/nowhere").status == 404)
+      #expect(server.stop() == 0)
+      #expect(server.log.contains("GET /nowhere 404 ") == isOn, "\(server.log)")
+    }
+  }
+
   @Test("A line of the JSON log is an object") func log() throws {
     var log = JSONLog(label: "token-server")
     log[metadataKey: "device"] = "C1"

@@ -99,7 +99,13 @@ import Testing
     while try TestPostgreSQL.query(waiting, in: url) != "t\n", ContinuousClock.now < deadline {
       try await Task.sleep(for: .milliseconds(20))
     }
-    #expect(try server.curl("--max-time", "9", OperationsTests.address(of: server) + "/readyz").status == 200)
+    let operations = try OperationsTests.address(of: server)
+    #expect(try server.curl("--max-time", "9", operations + "/readyz").status == 200)
+    // Also the second time, while the first one still reads.
+    for _ in 0..<2 {
+      let metrics = try server.curl("--max-time", "9", operations + "/metrics")
+      #expect(metrics.status == 200 && metrics.text.contains("token_server_database_waiting "), "\(metrics.text)")
+    }
     for request in requests { #expect(try await request.value == 503) }
     let last = Task.detached { try? status() }
     try await Task.sleep(for: .milliseconds(300))

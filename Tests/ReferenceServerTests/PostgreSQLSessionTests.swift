@@ -25,9 +25,35 @@ import Testing
     return (try #require(error), attempts)
   }
 
-  @Test("A standby, which refuses to begin a serializable transaction, is unavailable") func standby() throws {
-    let (error, attempts) = try failure("0A000", hasBegun: false)
-    #expect((error as? StorageUnavailableError)?.reason == "SQLSTATE 0A000" && attempts == 1, "\(error)")
+  @Test(
+    "At a standby, which changes nothing, the change is repeated once on a new connection",
+    arguments: [("0A000", false), ("25006", true)])
+  func standby(state: String, hasBegun: Bool) throws {
+    let (error, attempts) = try failure(state, hasBegun: hasBegun)
+    #expect((error as? StorageUnavailableError)?.reason == "SQLSTATE \(state)" && attempts == 2, "\(error)")
+  }
+
+  @Test("The connection to a standby is not used again") func newConnection() throws {
+    let session = PostgreSQLSession(try PostgreSQLAddress(temporary.url ?? ""))
+    var processes: [SQLValue] = []
+    try session.transaction(.write, within: .seconds(60)) { transaction in
+      try transaction.query("SELECT CAST(pg_backend_pid() AS BIGINT) AS pid", []) { row in
+        processes.append(row.value(of: "pid"))
+        return true
+      }
+      if processes.count == 1 { throw PostgreSQLError(state: "25006", message: "") }
+    }
+    #expect(processes.count == 2 && processes[0] != processes[1])
+  }
+
+  @Test("A change that goes on after an error of a statement is not committed") func ignoredError() throws {
+    let session = PostgreSQLSession(try PostgreSQLAddress(temporary.url ?? ""))
+    let error = #expect(throws: PostgreSQLError.self) {
+      try session.transaction(.write, within: .seconds(60)) { transaction -> Void in
+        _ = try? transaction.execute("DELETE FROM nothing_of_this_name", [])
+      }
+    }
+    #expect(error?.state == "25P02")
   }
 
   @Test("A statement that is not supported may be outdated: the change is repeated once") func outdated() throws {

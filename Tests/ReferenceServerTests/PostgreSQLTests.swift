@@ -63,13 +63,6 @@ import Testing
     #expect(numbers == [.integer(.min), .integer(.max), .null])
   }
 
-  @Test("A text with U+0000 is an error of its statement only") func zero() async throws {
-    await #expect(throws: UnstorableTextError.self) {
-      try await first.store.write { try $0.insertUser(UserID("a\0"), now: Timestamp(0)) }
-    }
-    #expect(try await first.store.write { try $0.insertUser(UserID("a"), now: Timestamp(0)) })
-  }
-
   /// Fails if prepared statements are kept: their results have another column then.
   @Test("A server goes on when a later version adds columns to the tables") func addedColumn() async throws {
     let store = first.store

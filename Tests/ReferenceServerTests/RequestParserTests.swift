@@ -62,10 +62,13 @@ import Testing
 
   @Test("The media type of a form is case-insensitive and may have parameters")
   func mediaType() {
-    for header in [Form.mediaType, " Application/X-www-form-urlencoded;charset=UTF-8", Form.mediaType + ";"] {
+    for header in [
+      Form.mediaType, " Application/X-www-form-urlencoded;charset=UTF-8", Form.mediaType + ";",
+      "\t\(Form.mediaType)\t ; charset=UTF-8",
+    ] {
       #expect(Form.isMediaType(header))
     }
-    for header in [nil, "", ";", "application/json", "application/x-www-form-urlencodedx"] {
+    for header in [nil, "", ";", "application/json", "application/x-www-form-urlencodedx", Form.mediaType + " x"] {
       #expect(!Form.isMediaType(header))
     }
   }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import BuiltPrograms
+import CSpawn
 import Foundation
+import Glibc
+import Synchronization
 
 /// The result of a finished program.
 package struct ProgramOutput: Sendable {
@@ -13,45 +16,46 @@ package struct ProgramOutput: Sendable {
 
 /// Runs a program to its end, or for two minutes: then its status is 124.
 package func run(_ program: String, _ arguments: [String], input: [UInt8]? = nil) throws -> ProgramOutput {
-  let process = Process()
-  process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
-  process.arguments = ["120", program] + arguments
-  let (standardInput, output, errors) = (Pipe(), Pipe(), Pipe())
-  process.standardInput = input == nil ? FileHandle.nullDevice : standardInput
-  process.standardOutput = output
-  process.standardError = errors
-  try process.run()
-  if let input { try standardInput.fileHandleForWriting.write(contentsOf: Data(input)) }
-  try standardInput.fileHandleForWriting.close()
-  let bytes = try output.fileHandleForReading.readToEnd() ?? Data()
-  let complaints = try errors.fileHandleForReading.readToEnd() ?? Data()
-  process.waitUntilExit()
+  let (output, errors) = (try MemoryFile(), try MemoryFile())
+  let standardInput = try input.map { try MemoryFile($0) }
+  let child = try Child(
+    ["/usr/bin/timeout", "120", program] + arguments, input: standardInput?.descriptor, output: output.descriptor,
+    errors: errors.descriptor)
+  let status = child.waitForEnd()
   return ProgramOutput(
-    status: process.terminationStatus, bytes: [UInt8](bytes), errors: String(decoding: complaints, as: UTF8.self))
+    status: status, bytes: output.contents, errors: String(decoding: errors.contents, as: UTF8.self))
 }
 
 /// A running program whose output is read line by line.
 package final class RunningProgram: @unchecked Sendable {
-  private let process = Process()
-  private let output = Pipe()
+  private let child: Child
+  private let output: Int32
   /// Used only by the test that owns the program.
-  private var buffer = Data()
+  private var buffer: [UInt8] = []
 
+  /// - Parameters:
+  ///   - program: its path.
+  ///   - errors: the file for its standard error, which is replaced; nil for none.
   package init(_ program: String, _ arguments: [String], errors: String? = nil) throws {
-    process.executableURL = URL(fileURLWithPath: program)
-    process.arguments = arguments
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = output
-    if let errors {
-      _ = FileManager.default.createFile(atPath: errors, contents: nil)
-      process.standardError = FileHandle(forWritingAtPath: errors)
-    } else {
-      process.standardError = FileHandle.nullDevice
+    var ends: [Int32] = [-1, -1]
+    guard approval_pipe(&ends) == 0 else { throw ProgramError(description: "no pipe: errno \(errno)") }
+    let log = errors.map { open($0, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0o644) }
+    defer {
+      close(ends[1])
+      if let log { close(log) }
     }
-    try process.run()
+    output = ends[0]
+    do { child = try Child([program] + arguments, output: ends[1], errors: log ?? -1) } catch {
+      close(ends[0])
+      throw error
+    }
   }
 
-  deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+  deinit {
+    child.send(SIGKILL)
+    _ = child.waitForEnd()
+    close(output)
+  }
 
   /// - Returns: nil when the program has closed its output, or has written nothing for a minute.
   package func nextLine() -> String? {
@@ -61,25 +65,112 @@ package final class RunningProgram: @unchecked Sendable {
         buffer.removeSubrange(...end)
         return line.hasSuffix("\r") ? String(line.dropLast()) : line
       }
-      guard isReadable(output.fileHandleForReading.fileDescriptor, within: .seconds(60)) else { return nil }
-      let more = output.fileHandleForReading.availableData
-      guard !more.isEmpty else { return nil }
-      buffer.append(more)
+      guard isReadable(output, within: .seconds(60)) else { return nil }
+      var bytes = [UInt8](repeating: 0, count: 4096)
+      let count = repeated { read(output, &bytes, bytes.count) }
+      guard count > 0 else { return nil }
+      buffer += bytes[..<count]
     }
   }
 
-  package var processIdentifier: Int32 { process.processIdentifier }
+  package var processIdentifier: Int32 { child.process }
 
-  package func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+  package func send(_ signal: Int32) { child.send(signal) }
 
   /// Kills the program if it has not ended after a minute.
   /// - Returns: the exit status, or the number of the signal that ended it.
   @discardableResult
   package func waitForEnd() -> Int32 {
     let deadline = ContinuousClock.now + .seconds(60)
-    while process.isRunning, ContinuousClock.now < deadline { usleep(1000) }
-    if process.isRunning { send(SIGKILL) }
-    process.waitUntilExit()
-    return process.terminationStatus
+    while !child.hasEnded, ContinuousClock.now < deadline { usleep(1000) }
+    child.send(SIGKILL)
+    return child.waitForEnd()
+  }
+}
+
+private struct ProgramError: Error, CustomStringConvertible {
+  let description: String
+}
+
+/// Calls `body` until it is not interrupted by a signal.
+private func repeated<Result: SignedInteger>(_ body: () -> Result) -> Result {
+  while true {
+    let result = body()
+    if result >= 0 || errno != EINTR { return result }
+  }
+}
+
+/// A started process. Not Foundation's `Process`, whose `run` has faulted while tests started many at a time.
+private final class Child: Sendable {
+  let process: pid_t
+  /// The exit status, or the number of the signal, once the process was waited for: its number may be reused then.
+  private let status = Mutex(Int32?.none)
+
+  private static let environment = ProcessInfo.processInfo.environment.map { "\($0.key)=\($0.value)" }
+
+  /// - Parameters:
+  ///   - input: nil for no input.
+  ///   - errors: -1 for none.
+  init(_ command: [String], input: Int32? = nil, output: Int32, errors: Int32) throws {
+    let nothing = input == nil ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1
+    var arguments = command.map { strdup($0) } + [nil]
+    var environment = Self.environment.map { strdup($0) } + [nil]
+    defer {
+      for text in arguments + environment { free(text) }
+      if nothing >= 0 { close(nothing) }
+    }
+    var child: pid_t = 0
+    let error = approval_spawn(&child, &arguments, &environment, ".", input ?? nothing, output, errors)
+    guard error == 0 else {
+      throw ProgramError(description: "cannot start \(command[0]): \(String(cString: strerror(error)))")
+    }
+    process = child
+  }
+
+  func send(_ signal: Int32) { status.withLock { if $0 == nil { kill(process, signal) } } }
+
+  var hasEnded: Bool {
+    var information = siginfo_t()
+    return status.withLock { status in
+      guard status == nil else { return true }
+      let options = WEXITED | WNOHANG | WNOWAIT
+      return repeated { waitid(P_PID, id_t(process), &information, options) } == 0 && information.si_signo == SIGCHLD
+    }
+  }
+
+  func waitForEnd() -> Int32 {
+    var information = siginfo_t()
+    if status.withLock({ $0 == nil }) {
+      _ = repeated { waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) }
+    }
+    return status.withLock { known in
+      if let known { return known }
+      var raw: Int32 = 0
+      _ = repeated { waitpid(process, &raw, 0) }
+      let signal = raw & 0x7F
+      let status = signal == 0 ? raw >> 8 & 0xFF : signal
+      known = status
+      return status
+    }
+  }
+}
+
+/// A file in memory.
+private final class MemoryFile {
+  let descriptor: Int32
+
+  init(_ contents: [UInt8] = []) throws {
+    descriptor = approval_memory_file()
+    guard descriptor >= 0, pwrite(descriptor, contents, contents.count, 0) == contents.count else {
+      throw ProgramError(description: "no file in memory: errno \(errno)")
+    }
+  }
+
+  deinit { close(descriptor) }
+
+  var contents: [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: max(0, Int(lseek(descriptor, 0, SEEK_END))))
+    let count = pread(descriptor, &bytes, bytes.count, 0)
+    return Array(bytes.prefix(max(0, count)))
   }
 }

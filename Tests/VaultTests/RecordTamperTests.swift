@@ -10,6 +10,8 @@ import VaultModel
 @Suite("A record that was tampered with", .timeLimit(.minutes(5))) struct RecordTamperTests {
   private let fixture: VaultFixture
   private let vault: Vault
+  private let carol = AccountID("carol")
+  private let logout = TransactionID("22222222-2222-4333-8444-555555555555")!
 
   init() throws {
     fixture = try VaultFixture(in: "/dev/shm")
@@ -68,7 +70,28 @@ import VaultModel
     ])
   func accountIsNotReleased(what: String, sql: String) throws {
     try fixture.raw { try $0.execute(sql) }
-    expectDamage(what) { _ = try vault.accounts() }
+    let damaged = try vault.damagedAccounts()
+    #expect(!damaged.isEmpty)
+    for account in damaged { expectDamage(what) { _ = try vault.account(account) } }
+    // The others can be used.
+    let usable = try vault.accounts().map(\.id)
+    #expect(Set(usable + damaged) == [alice, bob] && usable.count + damaged.count == 2, "\(what)")
+    for account in damaged { try vault.wipe(account: account, if: nil, entry(.removed)) }
+    #expect(try vault.damagedAccounts().isEmpty && vault.accounts().map(\.id) == usable)
+  }
+
+  @Test("What is damaged keeps nothing else from being used, also not the accounts of other servers")
+  func damageOfOneRecord() throws {
+    try vault.put(account(carol, at: umbrella))
+    try vault.journal(intent(logout, bob, key: "key 2"), entry(.decided))
+    try fixture.raw {
+      try $0.execute("UPDATE accounts SET box = zeroblob(60) WHERE id = 'alice'; UPDATE intents SET mark = x''")
+    }
+    #expect(try vault.accounts().map(\.id) == [bob, carol] && vault.damagedAccounts() == [alice])
+    #expect(try vault.accountSummaries().map(\.id) == [alice, bob, carol])
+    expectDamage("renaming") { try vault.rename(alice, to: AccountID("dave"), entry(.renamed)) }
+    try fixture.raw { try $0.execute("UPDATE servers SET box = zeroblob(60) WHERE id = 'umbrella'") }
+    #expect(try vault.servers().map(\.id) == [acme] && vault.damagedAccounts() == [alice, carol])
   }
 
   @Test(
@@ -81,7 +104,9 @@ import VaultModel
     ])
   func tokenServerIsNotReleased(sql: String) throws {
     try fixture.raw { try $0.execute(sql) }
-    expectDamage(sql) { _ = try vault.servers() }
+    let readable = Set(try vault.servers().map(\.id))
+    #expect(!readable.contains(acme), "\(sql)")
+    #expect(try vault.damagedAccounts() == [alice, bob], "\(sql)")
   }
 
   @Test("No byte of a ciphertext can change") func noByteOfACiphertextCanChange() throws {
@@ -114,8 +139,17 @@ import VaultModel
       "UPDATE intents SET account = 'alicek', idempotency_key = 'ey 1'",
     ])
   func intentIsNotBelieved(sql: String) throws {
-    try fixture.raw { try $0.execute("PRAGMA foreign_keys = OFF; \(sql)") }
-    expectDamage(sql) { _ = try vault.unresolvedIntents() }
+    try vault.journal(intent(logout, alice, key: "key 3"), entry(.decided))
+    let former = try vault.unresolvedIntents()
+    try fixture.raw {
+      // The other one stays as it is.
+      try $0.execute("PRAGMA foreign_keys = OFF; \(sql) WHERE txn = '\(login.text)'")
+    }
+    // Another process changed the file: this one has read it before.
+    let vault = try fixture.vault()
+    #expect(try vault.unresolvedIntents() == former.filter { $0.transaction == logout }, "\(sql)")
+    #expect(try vault.takeDamagedIntents().count == 1)
+    #expect(try vault.takeDamagedIntents().isEmpty && vault.unresolvedIntents().map(\.transaction) == [logout])
   }
 
   @Test(

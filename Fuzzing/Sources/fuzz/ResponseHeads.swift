@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import HTTP
+import JSONValues
 import MobileAuth
 
 @testable import CurlHTTP
@@ -25,8 +26,8 @@ func readResponseHead(_ bytes: [UInt8]) {
 }
 
 private func hear(_ response: HTTPResponse) {
-  let clock = DateHeaderClock(in: .test(ManualClock(wallClockMilliseconds: 0)))
-  _ = clock.hear(response, comparedWith: 1_795_253_339_000)
+  let clock = ResponseClock(in: .test(ManualClock(wallClockMilliseconds: 0)))
+  _ = clock.hear(response, JSONValue(parsing: response.body), comparedWith: 1_795_253_339_000)
   guard let now = clock.now else { return }
   // RFC 3339 has years of four digits.
   require(timeStamp(max(0, now)).utf8.count == 24, "a server's time can be written")

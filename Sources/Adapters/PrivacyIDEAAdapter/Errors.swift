@@ -26,7 +26,10 @@ extension TokenServerError {
     }
     self =
       switch (status, code) {
-      case (404, _): .alreadyEnrolled("the token server expects no enrollment: the token is enrolled or deleted")
+      case (404, _):
+        .alreadyEnrolled(
+          "the token server expects no enrollment of this token: it is deleted, or enrolled, perhaps by an attempt whose "
+            + "response was lost; ask for a new enrollment URL, after the administrator has deleted the token")
       case (403, _): .enrollmentDisabled(message)
       case (400, Reply.Code.parameter), (400, Reply.Code.hidden):
         .refused("the enrollment URL is wrong or no longer valid: \(message)")
@@ -39,8 +42,9 @@ extension TokenServerError {
 enum PollError: Error, Equatable, Sendable {
   /// No response from the token server itself: poll again later.
   case offline(TokenServerError)
-  /// The difference between the token server's clock and the time stamp sent.
-  case clock(Duration)
+  /// The server does not accept the time stamp sent, or it could be so: the difference to the server's clock, nil if
+  /// unknown.
+  case clock(Duration?)
   /// The server does not accept the token's signature: the token was deleted, or enrolled on another device.
   case notKnown
   /// Polling is disabled, for all tokens or for this one.
@@ -48,6 +52,9 @@ enum PollError: Error, Equatable, Sendable {
   /// The URL is wrong, or the server is not the expected one.
   case misplaced(String)
 
+  /// The server has one code for a wrong time stamp and for a wrong signature. Which of them it was decides the
+  /// difference of the clocks, or the text, which servers translate or hide. In doubt it was the time stamp: the keys
+  /// of a token that is not known are deleted.
   /// - Parameter drift: the difference between the time stamp sent and the server's clock; nil if unknown.
   init(_ response: HTTPResponse, drift: Duration?) {
     guard response.status < 500, case .error(let status, let code, let message)? = Reply(response) else {
@@ -57,7 +64,11 @@ enum PollError: Error, Equatable, Sendable {
     self =
       switch (status, code) {
       case (400, Reply.Code.signatureOrTime), (400, Reply.Code.hidden):
-        if let drift, drift > DateHeaderClock.tolerance { .clock(drift) } else { .notKnown }
+        if let drift, drift <= ResponseClock.tolerance {
+          message.contains("not in valid range") ? .clock(nil) : .notKnown
+        } else {
+          .clock(drift)
+        }
       case (403, _): .forbidden(message)
       default: .misplaced("\(message) (\(code))")
       }
@@ -73,7 +84,9 @@ extension PollError: CustomStringConvertible {
   var explanation: String {
     switch self {
     case .offline(let fault): fault.explanation
-    case .clock(let drift): "this board's clock and the token server's are \(drift.components.seconds) s apart"
+    case .clock(let drift?): "this board's clock and the token server's are \(drift.components.seconds) s apart"
+    case .clock(nil):
+      "the token server does not accept the time of this board's requests: set the clocks of the board and of the server"
     case .notKnown: "the token server does not know this token, or another device has been enrolled for it"
     case .forbidden(let message): "the token server does not allow polling: \(message)"
     case .misplaced(let message): "this is not a push endpoint: \(message)"

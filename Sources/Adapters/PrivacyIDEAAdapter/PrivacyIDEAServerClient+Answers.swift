@@ -108,24 +108,34 @@ extension PrivacyIDEAServerClient {
     _ response: SealedResponse, to url: String
   ) async throws(TokenServerError) -> (isRecorded: Bool, detail: JSONValue?) {
     do { return try await client.answer(response.body, to: url) } catch {
-      if error.effect == .retry { unconfirmed.insert(response.idempotencyKey) }
-      throw error
+      if error.effect == .retry {
+        unconfirmed.insert(response.idempotencyKey)
+        throw error
+      }
+      throw unconfirmed.remove(response.idempotencyKey) ? Self.unknown : error
     }
   }
 
+  private static let unknown = TokenServerError.outcomeUnknown(
+    "the connection was lost, and the token server cannot report whether the answer arrived")
+
   /// Finds out why the server refused an answer. The server gives no reason; a poll shows whether the challenge is
-  /// still open.
+  /// still open: then no attempt at this answer was recorded. Without that poll the answer is to be sent again.
   private func refusal(of response: SealedResponse, _ message: String?) async -> TokenServerError {
-    let pending = response.request.pending
+    let (pending, noReason) = (response.request.pending, "it was not recorded")
     guard let account = try? self.account(pending.account) else { return .notEnrolled }
-    let fault = await poll(account).fault
-    if fault == nil, challenges.entry(pending.transaction) == nil {
-      challenges.finish(pending.transaction)
-      guard unconfirmed.remove(response.idempotencyKey) else { return .requestNotFound }
-      return .outcomeUnknown("the connection was lost, and the token server cannot report whether the answer arrived")
+    switch await poll(account).fault {
+    case .offline(let fault) where fault.effect == .retry: return fault
+    case .some: return unconfirmed.remove(response.idempotencyKey) ? Self.unknown : .answerInvalid(message ?? noReason)
+    case nil: break
     }
-    guard response.decision == .accept, challenges.entry(pending.transaction)?.challenge.options != nil else {
-      return .answerInvalid(message ?? "it was not recorded")
+    let wasUnconfirmed = unconfirmed.remove(response.idempotencyKey)
+    guard let entry = challenges.entry(pending.transaction) else {
+      challenges.finish(pending.transaction)
+      return wasUnconfirmed ? Self.unknown : .requestNotFound
+    }
+    guard response.decision == .accept, entry.challenge.options != nil else {
+      return .answerInvalid(message ?? noReason)
     }
     let wrong = challenges.countWrongChoice(pending.transaction)
     guard wrong >= Self.choicesAllowed else {

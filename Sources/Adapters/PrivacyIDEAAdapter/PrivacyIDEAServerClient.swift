@@ -78,7 +78,7 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
           wantsBiometric: credentials.wantsBiometric))
     }
     self.accounts = active
-    client = PushClient(endpoint: record.url, http: http, clock: DateHeaderClock(in: environment))
+    client = PushClient(endpoint: record.url, http: http, clock: ResponseClock(in: environment))
     challenges = ChallengeStore(of: record.id)
     self.pinVerifier = pinVerifier
     self.takesPINForBiometric = takesPINForBiometric

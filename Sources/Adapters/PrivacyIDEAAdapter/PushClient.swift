@@ -11,11 +11,13 @@ struct PushClient: Sendable {
   static let userAgent = "approval-token/0.1.0"
   /// Bytes; about 400 open challenges.
   private static let longestList = 1 << 20
+  /// Elements of a list; the rest, which is newer, is ignored.
+  private static let mostChallenges = 2000
 
   /// `https://host[:port]/path`
   let endpoint: String
   let http: any HTTPTransport
-  let clock: DateHeaderClock
+  let clock: ResponseClock
 
   /// A list of open challenges, not verified.
   struct List: Sendable, Equatable {
@@ -53,7 +55,7 @@ struct PushClient: Sendable {
   func poll(serial: String, key: DeviceKey, onNewConnection: Bool = false) async throws(PollError) -> List {
     let first = try await stamp()
     do { return List(elements: try await poll(serial, key, at: first, onNewConnection)) } catch {
-      guard case .clock(let drift) = error, let second = clock.now else { throw error }
+      guard case .clock(let drift?) = error, let second = clock.now else { throw error }
       return List(elements: try await poll(serial, key, at: second, onNewConnection), correctedClock: drift)
     }
   }
@@ -70,8 +72,9 @@ struct PushClient: Sendable {
     let escaped = signature.replacing("=", with: "%3D")
     let url = "\(endpoint)?serial=\(serial)&timestamp=\(stamp)&signature=\(escaped)"
     let response = try await get(url, onNewConnection: onNewConnection)
-    let drift = clock.hear(response, comparedWith: milliseconds)
-    guard response.status == 200, let elements = Self.elements(in: response) else {
+    let body = JSONValue(parsing: response.body)
+    let drift = clock.hear(response, body, comparedWith: milliseconds)
+    guard response.status == 200, let elements = Self.elements(in: response, body) else {
       throw PollError(response, drift: drift)
     }
     return elements
@@ -79,21 +82,24 @@ struct PushClient: Sendable {
 
   /// Parses the challenges of a response. Of a list that was truncated because of its length, parses the complete
   /// elements at the start: the server lists the oldest challenges first, and they expire first.
-  private static func elements(in response: HTTPResponse) -> [JSONValue]? {
+  private static func elements(in response: HTTPResponse, _ body: JSONValue?) -> [JSONValue]? {
     guard response.isTruncated else {
-      guard case .value(let value, _)? = Reply(response) else { return nil }
-      return value.list
+      guard case .value(let value, _)? = Reply(status: response.status, body) else { return nil }
+      return value.list.map { Array($0.prefix(mostChallenges)) }
     }
     // The elements of `result.value` are inside two objects and one array.
-    let elements = CutJSON.elements(in: response.body, depth: 3).compactMap { JSONValue(parsing: Array($0)) }
+    let elements = CutJSON.elements(in: response.body, depth: 3).prefix(mostChallenges).compactMap {
+      JSONValue(parsing: Array($0))
+    }
     return elements.isEmpty ? nil : elements
   }
 
-  /// A board that does not know the time asks for it before it signs any: every answer has a `Date`, this one is an
-  /// error for want of parameters.
+  /// A board that does not know the time asks for it before it signs any: every response has it, this one is an error
+  /// for want of parameters.
   private func stamp() async throws(PollError) -> Int64 {
     if let now = clock.now { return now }
-    clock.hear(try await get(endpoint))
+    let response = try await get(endpoint)
+    clock.hear(response, JSONValue(parsing: response.body))
     guard let now = clock.now else { throw .offline(.unreachable("neither the board nor the server has the time")) }
     return now
   }
@@ -123,7 +129,7 @@ struct PushClient: Sendable {
       deadline: deadline)
     do {
       let response = try await http.send(request)
-      clock.hear(response)
+      clock.hear(response, JSONValue(parsing: response.body))
       return response
     } catch { throw TokenServerError(error) }
   }

@@ -68,7 +68,7 @@ package struct PushEnrollment: Sendable {
     var (account, credentials) = try self.account(for: uri, at: server, name: name)
     let open = try await prepare(&account, &credentials, uri, text)
     let client = PushClient(
-      endpoint: uri.endpoint, http: makeHTTPTransport(trust), clock: DateHeaderClock(in: environment))
+      endpoint: uri.endpoint, http: makeHTTPTransport(trust), clock: ResponseClock(in: environment))
 
     progress("enrolling \(uri.serial) at \(server.id)")
     let serverKey = try await exchangeKeys(uri, open.key, client, account, credentials)
@@ -209,7 +209,7 @@ package struct PushEnrollment: Sendable {
     let now = environment.wallClockMilliseconds
     let open = OpenEnrollment(
       key: try makeKey(for: uri.flavor), uri: text,
-      giveUpAt: DateHeaderClock.isPlausible(now) ? now + uri.timeToLive.milliseconds : nil)
+      giveUpAt: ResponseClock.isPlausible(now) ? now + uri.timeToLive.milliseconds : nil)
     credentials.next = open
     // From now on the server may refuse the former keys because it knows the new ones: that must not delete these.
     account.enrollment = environment.makeEnrollmentID()

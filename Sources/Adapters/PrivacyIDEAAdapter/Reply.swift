@@ -21,15 +21,18 @@ enum Reply: Sendable, Equatable {
     static let hidden = -311
   }
 
-  init?(_ response: HTTPResponse) {
-    guard let body = JSONValue(parsing: response.body), let result = body["result"] else { return nil }
-    if (200..<300).contains(response.status) {
+  init?(_ response: HTTPResponse) { self.init(status: response.status, JSONValue(parsing: response.body)) }
+
+  /// - Parameter body: the response's JSON; nil for another body.
+  init?(status: Int, _ body: JSONValue?) {
+    guard let body, let result = body["result"] else { return nil }
+    if (200..<300).contains(status) {
       guard result["status"] == .bool(true), let value = result["value"] else { return nil }
       self = .value(value, detail: body["detail"])
     } else {
       guard let code = result["error"]?["code"]?.integer.flatMap(Int.init(exactly:)) else { return nil }
       self = .error(
-        status: response.status, code: code, message: (result["error"]?["message"]?.text ?? "").sanitized)
+        status: status, code: code, message: (result["error"]?["message"]?.text ?? "").sanitized)
     }
   }
 }

@@ -177,6 +177,10 @@ extension Handler {
   }
 
   func show(_ indications: [Indication]) async {
-    for indication in indications where !Task.isCancelled { await panel.show(indication) }
+    for indication in indications where !Task.isCancelled {
+      // A code of eight nines blinks for almost two minutes.
+      if case .code = indication { waits.work(until: environment.now + .seconds(120)) }
+      await panel.show(indication)
+    }
   }
 }

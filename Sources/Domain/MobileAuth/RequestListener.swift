@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Keeps the inbox up to date with one token server: validates the registration, streams hints and reads the pending
-/// list after each. Runs until the task is canceled, the registration is gone, or the server reports an error that only
-/// the operator can resolve.
+/// list after each. Runs until the task is canceled or the registration is gone.
 package struct RequestListener: Sendable {
   /// How often the list is read without a hint, because a hint can be lost.
   static let listInterval = Duration.seconds(600)
@@ -9,6 +8,10 @@ package struct RequestListener: Sendable {
   static let healthyAfter = Duration.seconds(60)
   /// The minimum pause after the server reports that its administrator has disabled a function.
   static let switchedOffPause = Duration.seconds(300)
+
+  /// The pause after an error that only an operator can resolve. The error is not signed: it can be of a proxy that
+  /// ends TLS, or of a server that runs with a wrong configuration for a moment.
+  static let stoppedPause = Duration.seconds(600)
 
   /// The minimum pause before an unconfirmed removal is queried again.
   static let removalPause = Duration.seconds(60)
@@ -34,14 +37,9 @@ package struct RequestListener: Sendable {
     self.environment = environment
   }
 
-  /// The reason why the listener ended by itself.
-  package enum End: Sendable, Equatable {
-    case serverWiped
-    case stopped(TokenServerError)
-  }
-
+  /// Returns if the server has removed this device.
   /// - Throws: `CancellationError`.
-  package func run() async throws -> End {
+  package func run() async throws {
     inbox.connectivity.set(.disconnected, to: server.id)
     var retry = Retry(from: .seconds(1), to: .seconds(60), in: environment)
     while true {
@@ -54,12 +52,14 @@ package struct RequestListener: Sendable {
         try Task.checkCancellation()
         var isRemoval = false
         if case .unconfirmedRemoval = fault { isRemoval = true }
-        inbox.connectivity.set(isRemoval ? .stopped : .disconnected, to: server.id, because: fault)
-        if let end = react(to: fault) { return end }
-        environment.report(.disconnected(server.id, fault))
+        let isStopped = fault.effect == .stop
+        inbox.connectivity.set(isRemoval || isStopped ? .stopped : .disconnected, to: server.id, because: fault)
+        if fault.effect == .wipeServer { return wipe(because: fault) }
+        environment.report(isStopped ? .stopped(server.id, fault) : .disconnected(server.id, fault))
         if environment.now - started >= Self.healthyAfter { retry.reset() }
         var pause = retry.next()
         if case .switchedOff = fault { pause = Self.switchedOffPause }
+        if isStopped { pause = Self.stoppedPause }
         if isRemoval { pause = max(pause, Self.removalPause) }
         if case .rateLimited(let wanted?) = fault { pause = max(pause, min(wanted, .seconds(3600))) }
         guard case .unreachable = fault else {
@@ -181,20 +181,10 @@ package struct RequestListener: Sendable {
     }
   }
 
-  /// - Returns: the listener's end, or nil to retry.
-  private func react(to fault: TokenServerError) -> End? {
-    switch fault.effect {
-    case .wipeServer:
-      inbox.forget(server.id)
-      revokeLocally(nil, by: fault)
-      environment.report(.rosterChanged)
-      return .serverWiped
-    case .stop:
-      inbox.connectivity.set(.stopped, to: server.id, because: fault)
-      environment.report(.stopped(server.id, fault))
-      return .stopped(fault)
-    case .retry, .wipeAccount, .dropKeys, .drop, .block, .askAgain: return nil
-    }
+  private func wipe(because fault: TokenServerError) {
+    inbox.forget(server.id)
+    revokeLocally(nil, by: fault)
+    environment.report(.rosterChanged)
   }
 
   /// Deletes what the fault revokes.

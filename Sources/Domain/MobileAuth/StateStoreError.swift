@@ -84,6 +84,9 @@ package enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertibl
     case .corrupt(.deviceSecret(let directory, let file, let credential)):
       "no device secret for the vault in \(directory): neither \(file) nor the systemd credential \(credential) exists. "
         + "Where the service reads it from the credential, give that to this command, too: docs/usage.md, \"As a service\""
+    case .corrupt(.account(let account)):
+      "the record of account \(account) is damaged, and cannot be used: remove the account "
+        + "(`approval-token remove \(account)`) and enroll it again"
     case .corrupt(let subject): "the vault is damaged, or belongs to another device secret: \(subject)"
     case .newerFormat(let format, let known):
       "the vault has format \(format), and this version reads formats up to \(known): a later version wrote it. Install "

@@ -62,7 +62,7 @@ package enum TokenServerError: Error, Equatable, Sendable {
     case drop
     /// Leave the request pending and do not show it.
     case block
-    /// Do not contact this server until the operator has resolved the error.
+    /// Only an operator can resolve the error: show it, and contact this server again after some minutes.
     case stop
   }
 

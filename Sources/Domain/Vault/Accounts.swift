@@ -13,11 +13,15 @@ package struct AccountSummary: Sendable, Equatable {
 }
 
 extension Vault {
-  /// All token servers, ordered by ID.
+  /// The token servers, ordered by ID, without those whose record is damaged.
   package func servers() throws(StateStoreError) -> [TokenServerRecord] {
-    try snapshot { connection in
-      try connection.rows("SELECT id, kind, url, box FROM servers ORDER BY id", as: server(in:))
-    }
+    try snapshot { connection in try servers(on: connection) }
+  }
+
+  private func servers(on connection: borrowing Connection) throws -> [TokenServerRecord] {
+    try connection.rows("SELECT id, kind, url, box FROM servers ORDER BY id") { row in
+      try unlessDamaged { try server(in: row) }
+    }.compactMap(\.self)
   }
 
   /// - Returns: nil if there is no such token server.
@@ -35,10 +39,24 @@ extension Vault {
     return try TokenServerRecord(id: id, kind: kind, url: url, encodedFields: opened)
   }
 
-  /// All accounts, ordered by ID.
+  /// The accounts, ordered by ID, without those whose record is damaged: they do not keep the others from being used.
   package func accounts() throws(StateStoreError) -> [AccountRecord] {
+    try snapshot { connection in try accounts(on: connection) }
+  }
+
+  private func accounts(on connection: borrowing Connection) throws -> [AccountRecord] {
+    try connection.rows("SELECT id, server, profile, stage, box FROM accounts ORDER BY id") { row in
+      try unlessDamaged { try account(in: row) }
+    }.compactMap(\.self)
+  }
+
+  /// The accounts that cannot be used, ordered by ID: the record of the account, or that of its server, is damaged.
+  package func damagedAccounts() throws(StateStoreError) -> [AccountID] {
     try snapshot { connection in
-      try connection.rows("SELECT id, server, profile, stage, box FROM accounts ORDER BY id", as: account(in:))
+      let servers = Set(try servers(on: connection).map(\.id))
+      let usable = Set(try accounts(on: connection).filter { servers.contains($0.server) }.map(\.id))
+      return try connection.rows("SELECT id FROM accounts ORDER BY id") { AccountID(try $0.text(0)) }
+        .filter { !usable.contains($0) }
     }
   }
 
@@ -56,7 +74,7 @@ extension Vault {
     ).first
   }
 
-  /// All accounts, ordered by ID, without decrypting anything.
+  /// All accounts, ordered by ID, without decrypting anything; also those whose record is damaged.
   package func accountSummaries() throws(StateStoreError) -> [AccountSummary] {
     try snapshot { connection in
       try connection.rows(
@@ -67,7 +85,7 @@ extension Vault {
       ) { row in
         AccountSummary(
           id: AccountID(try row.text(0)), server: TokenServerID(try row.text(1)), url: try row.text(2),
-          profile: try row.text(3), stage: try stage(try row.text(4), of: AccountID(try row.text(0))))
+          profile: try row.text(3), stage: EnrollmentStage(rawValue: try row.text(4)) ?? .mustEnrollAgain)
       }
     }
   }
@@ -119,15 +137,20 @@ extension Vault {
 
   private func account(in row: borrowing Row) throws -> AccountRecord {
     let (id, server) = (AccountID(try row.text(0)), TokenServerID(try row.text(1)))
-    let (profile, stage) = (try row.text(2), try stage(try row.text(3), of: id))
+    let profile = try row.text(2)
+    guard let stage = EnrollmentStage(rawValue: try row.text(3)) else { throw StateStoreError.corrupt(.account(id)) }
     let associated = RecordFields.associatedData(of: id, server, profile, stage.rawValue)
-    return try AccountRecord(
-      id: id, server: server, profile: profile, stage: stage,
-      encodedFields: try keys.open(try row.blob(4), at: associated))
+    guard let opened = try unlessDamaged({ try keys.open(try row.blob(4), at: associated) }) else {
+      throw StateStoreError.corrupt(.account(id))
+    }
+    return try AccountRecord(id: id, server: server, profile: profile, stage: stage, encodedFields: opened)
   }
+}
 
-  private func stage(_ text: String, of account: AccountID) throws(StateStoreError) -> EnrollmentStage {
-    guard let stage = EnrollmentStage(rawValue: text) else { throw .corrupt(.account(account)) }
-    return stage
+/// - Returns: nil if what `read` reads is damaged.
+func unlessDamaged<Value>(_ read: () throws -> Value) throws(StateStoreError) -> Value? {
+  do { return try mappingStateStoreErrors(read) } catch {
+    guard case .corrupt = error else { throw error }
+    return nil
   }
 }

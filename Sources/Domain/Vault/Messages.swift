@@ -27,8 +27,9 @@ extension Vault: PushMessageStore {
     return isNew
   }
 
+  /// - Throws: `.corrupt` if it is damaged; the lists of messages are without it.
   package func message(_ transaction: TransactionID) throws(StateStoreError) -> DeliveredMessage? {
-    try read("WHERE txn = ?", transaction.text) { $0.transaction == transaction }.first
+    try read("WHERE txn = ?", transaction.text, isList: false) { $0.transaction == transaction }.first
   }
 
   package func pendingMessages() throws(StateStoreError) -> [DeliveredMessage] {
@@ -46,12 +47,12 @@ extension Vault: PushMessageStore {
 
   /// Reads stored messages, and those in the queue that `matches` selects, in order of arrival.
   private func read(
-    _ condition: String, _ value: String, matches: @Sendable (DeliveredMessage) -> Bool
+    _ condition: String, _ value: String, isList: Bool = true, matches: @Sendable (DeliveredMessage) -> Bool
   ) throws(StateStoreError) -> [DeliveredMessage] {
     // Before the snapshot: what is stored meanwhile is in it.
     let changes = deferredChanges
     return try snapshot { connection in
-      var found = try messages(condition, value, on: connection)
+      var found = try messages(condition, value, isList: isList, on: connection)
       for case .message(let queued) in changes where matches(queued) {
         if try message(queued.transaction, on: connection) == nil { found.append(queued) }
       }
@@ -123,17 +124,21 @@ extension Vault: PushMessageStore {
   private func message(
     _ transaction: TransactionID, on connection: borrowing Connection
   ) throws -> DeliveredMessage? {
-    try messages("WHERE txn = ?", transaction.text, on: connection).first
+    try messages("WHERE txn = ?", transaction.text, isList: false, on: connection).first
   }
 
+  /// - Parameter isList: whether damaged messages are left out.
   private func messages(
-    _ condition: String, _ value: String, on connection: borrowing Connection
+    _ condition: String, _ value: String, isList: Bool = true, on connection: borrowing Connection
   ) throws -> [DeliveredMessage] {
     try connection.rows(
       """
       SELECT \(Self.columns), EXISTS (SELECT 1 FROM intents WHERE intents.txn = messages.txn)
       FROM messages \(condition) ORDER BY sequence
-      """, value, as: message(in:))
+      """, value
+    ) { row in
+      isList ? try unlessDamaged { try message(in: row) } : try message(in: row)
+    }.compactMap(\.self)
   }
 
   private func message(in row: borrowing Row) throws -> DeliveredMessage {

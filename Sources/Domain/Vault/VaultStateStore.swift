@@ -72,7 +72,7 @@ extension Vault: StateStore {
     }
   }
 
-  /// Ordered by transaction.
+  /// Ordered by transaction, without those that are damaged.
   package func unresolvedIntents() throws(StateStoreError) -> [AnswerIntent] {
     let resolved = resolvedSoon
     return try knownIntents.value { () throws(StateStoreError) in
@@ -81,23 +81,45 @@ extension Vault: StateStore {
   }
 
   func intents(on connection: borrowing Connection) throws -> [AnswerIntent] {
+    try storedIntents(on: connection).compactMap(\.intent)
+  }
+
+  /// Deletes the intents that are damaged. They must not be sent, and are nobody's answer.
+  /// - Returns: their transactions as stored, which may be malformed.
+  package func takeDamagedIntents() throws(StateStoreError) -> [String] {
+    let damaged = try snapshot { connection in try storedIntents(on: connection).filter { $0.intent == nil } }
+    guard !damaged.isEmpty else { return [] }
+    try transaction { connection in
+      for stored in damaged { try connection.run("DELETE FROM intents WHERE txn = ?", stored.transaction) }
+    }
+    return damaged.map(\.transaction)
+  }
+
+  /// - Returns: for each row the transaction as stored, and the intent; nil if it is damaged.
+  private func storedIntents(
+    on connection: borrowing Connection
+  ) throws -> [(transaction: String, intent: AnswerIntent?)] {
     try connection.rows(
       "SELECT txn, server, account, idempotency_key, decision, mark, body FROM intents ORDER BY txn"
     ) { row in
-      guard let transaction = TransactionID(try row.text(0)), let decision = Decision(text: try row.text(4)) else {
-        throw StateStoreError.corrupt(.intent(try row.text(0)))
-      }
-      var intent = AnswerIntent(
-        transaction: transaction, server: TokenServerID(try row.text(1)), account: AccountID(try row.text(2)),
-        idempotencyKey: try row.text(3), decision: decision)
-      guard keys.isValidMAC(try row.blob(5), of: self.row(of: intent)) else {
-        throw StateStoreError.corrupt(.intent(transaction.text))
-      }
-      if let ciphertext = try row.optionalBlob(6) {
-        intent.body = try keys.open(ciphertext, at: associatedData(ofBodyOf: intent)).withExposedSecret { Array($0) }
-      }
-      return intent
+      (try row.text(0), try unlessDamaged { try intent(in: row) })
     }
+  }
+
+  private func intent(in row: borrowing Row) throws -> AnswerIntent {
+    guard let transaction = TransactionID(try row.text(0)), let decision = Decision(text: try row.text(4)) else {
+      throw StateStoreError.corrupt(.intent(try row.text(0)))
+    }
+    var intent = AnswerIntent(
+      transaction: transaction, server: TokenServerID(try row.text(1)), account: AccountID(try row.text(2)),
+      idempotencyKey: try row.text(3), decision: decision)
+    guard keys.isValidMAC(try row.blob(5), of: self.row(of: intent)) else {
+      throw StateStoreError.corrupt(.intent(transaction.text))
+    }
+    if let ciphertext = try row.optionalBlob(6) {
+      intent.body = try keys.open(ciphertext, at: associatedData(ofBodyOf: intent)).withExposedSecret { Array($0) }
+    }
+    return intent
   }
 
   /// Sets the account's stage to `mustEnrollAgain` and deletes its secrets, PIN, messages and one-time passwords. Its

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DisplayText
+import Threads
 
 /// Checks that bytes are one JSON text (RFC 8259) before they are decoded: UTF-8, unique member names in each object,
 /// at most 32 levels. If a decoder and a signer chose different ones of two equal members, they would disagree about
@@ -32,6 +33,8 @@ package struct JSONSyntax {
   package static func check(_ bytes: [UInt8], numbers: ClosedRange<Int64>? = nil, levels: Int = deepest)
     throws(ParseError)
   {
+    // What follows takes longer than some milliseconds on a small board, and the decoder much longer.
+    if bytes.count > 16 << 10 { threadWillBlock() }
     guard String(validating: bytes, as: UTF8.self) != nil else { throw .notJSON }
     var syntax = JSONSyntax(bytes: bytes, numbers: numbers, levels: levels)
     try syntax.value(atDepth: 0)

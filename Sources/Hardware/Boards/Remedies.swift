@@ -33,6 +33,7 @@ extension USBKeypadError {
     switch self {
     case .notPluggedIn, .unplugged:
       "plug it in; `approval-token board probe` lists possible keypads for keypad.device and keypad.port"
+    case .notPermitted(_, "root"): "add a udev rule for this keypad: udev/README.md"
     case .notPermitted(_, let group): "join the group \(group), or install the rules in udev/ and the service's group"
     case .busy: "stop the service first, or the program that uses it"
     case .noBootKeyboard: "use a keypad with the boot protocol, or correct keypad.device"

@@ -191,6 +191,11 @@ extension Doctor: OneShotCommand {
     if accounts.isEmpty {
       return CheckResult(verdict: .bad, subject: "accounts", text: "none: `approval-token enroll URI`")
     }
+    let damaged = try vault.damagedAccounts()
+    if !damaged.isEmpty {
+      let text = damaged.map { "\(StateStoreError.corrupt(.account($0)))" }.joined(separator: "; ")
+      return CheckResult(verdict: .bad, subject: "accounts", text: text)
+    }
     return unusable.isEmpty
       ? CheckResult(verdict: .good, subject: "accounts", text: "\(accounts.count)")
       : CheckResult(

@@ -11,6 +11,9 @@ extension Remove: OneShotCommand {
     try await reporting(json) {
       let vault = try state.openVault(creating: false)
       let environment = TokenEnvironment.system()
+      if try vault.damagedAccounts().contains(AccountID(account)) {
+        return try remove(damaged: AccountID(account), from: vault, in: environment)
+      }
       let network = try networkAccess(beside: Result { try state.serviceStatus() })
       let backends = Backends(
         vault, authorities: authorities, in: environment, makeHTTPTransport: network.makeHTTPTransport)
@@ -22,6 +25,15 @@ extension Remove: OneShotCommand {
         "removed \($0.removed); \(notification.summary)"
       }
     }
+  }
+
+  /// Its keys, with which the token server could be notified, cannot be read.
+  private func remove(damaged account: AccountID, from vault: Vault, in environment: TokenEnvironment) throws {
+    let detail = "its record, or that of its server, was damaged; the token server was not notified"
+    try vault.wipe(ifThere: account, environment.auditEntry(.removed, account: account, detail: detail))
+    say("the token server was not notified: delete the account there, too")
+    requestReload(state)
+    json.print(RemovalResponse(removed: account.text, serverNotified: false)) { "removed \($0.removed); \(detail)" }
   }
 }
 

@@ -121,10 +121,14 @@ package struct Store: Sendable {
   }
 
   /// Listens for events that other servers and commands have posted.
-  /// - Parameter posted: called with the devices of the events; with nil if there may be some for any device.
-  package func listen(_ posted: @escaping @Sendable (Set<ClientID>?) -> Void) throws -> PostgreSQLListener? {
+  /// - Parameters:
+  ///   - changed: called with an error when the database can no longer be listened to, and with nil when it can again.
+  ///   - posted: called with the devices of the events; with nil if there may be some for any device.
+  package func listen(
+    changed: @escaping @Sendable ((any Error)?) -> Void, _ posted: @escaping @Sendable (Set<ClientID>?) -> Void
+  ) throws -> PostgreSQLListener? {
     try sharedBy.map { sharing in
-      try PostgreSQLListener(to: sharing.address, channel: PostedEvents.channel) { payload in
+      try PostgreSQLListener(to: sharing.address, channel: PostedEvents.channel, changed: changed) { payload in
         guard let events = payload.flatMap(PostedEvents.init) else { return posted(nil) }
         if events.server != sharing.server { posted(events.devices) }
       }

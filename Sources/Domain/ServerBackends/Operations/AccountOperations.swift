@@ -60,12 +60,13 @@ package struct AccountOperations: Sendable {
 
   // MARK: Accounts by name
 
-  /// - Throws: `AccountError.unknown`, `StateStoreError`.
+  /// - Throws: `AccountError.unknown`; `StateStoreError`, `.corrupt` for an account whose record is damaged.
   package func account(_ name: String) throws -> AccountRecord {
-    guard let account = try store.accounts().first(where: { $0.id.text == name }) else {
+    if let account = try store.accounts().first(where: { $0.id.text == name }) { return account }
+    do { return try store.account(AccountID(name)) } catch {
+      guard case .notFound = error else { throw error }
       throw AccountError.unknown(name)
     }
-    return account
   }
 
   /// - Parameter name: nil if there is only one active account.

@@ -218,6 +218,11 @@ final class TokenService: Service, UserState {
   /// Runs one round with the current accounts.
   private func serve() async throws {
     let accounts = try vault.accounts()
+    let damaged = try vault.damagedAccounts()
+    for account in damaged { logger.error("\(StateStoreError.corrupt(.account(account)))") }
+    for transaction in try vault.takeDamagedIntents() {
+      logger.error("\(StateStoreError.corrupt(.intent(transaction))): it was deleted, and is not sent again")
+    }
     for server in inbox.connectivity.all.keys { inbox.forget(server) }
     let active = Set(accounts.filter { $0.stage == .active }.map(\.server))
     let report = reporter()
@@ -239,7 +244,7 @@ final class TokenService: Service, UserState {
     let handler = Handler(
       servers: servers, inbox: inbox, panelTasks: panelTasks, drivers: backends.context.drivers, waits: waits,
       panel: panel, stateStore: vault,
-      mustEnroll: isAnyLost || !accounts.contains { $0.stage == .active }
+      mustEnroll: isAnyLost || !damaged.isEmpty || !accounts.contains { $0.stage == .active }
         || accounts.contains { $0.stage == .mustEnrollAgain },
       recordsTexts: recordsTexts, in: environment)
     let listeners = Listeners(

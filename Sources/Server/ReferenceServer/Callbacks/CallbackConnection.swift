@@ -82,7 +82,11 @@ struct CallbackConnection: Sendable {
   ) async throws -> UInt {
     let channel = connection.channel
     let reply = channel.eventLoop.makePromise(of: CallbackRequest.Reply.self)
-    let deadline = channel.eventLoop.scheduleTask(deadline: latest) { reply.fail(TimeoutError()) }
+    let deadline = channel.eventLoop.scheduleTask(deadline: latest) {
+      channel.triggerUserOutboundEvent(CallbackExchange.Deadline(), promise: nil)
+      // If the response has not begun.
+      reply.fail(TimeoutError())
+    }
     defer { deadline.cancel() }
     channel.writeAndFlush(CallbackRequest(head: request.head, body: request.body, reply: reply))
       .cascadeFailure(to: reply)

@@ -23,6 +23,9 @@ final class CallbackExchange: ChannelDuplexHandler {
   typealias OutboundIn = CallbackRequest
   typealias OutboundOut = HTTPClientRequestPart
 
+  /// An outbound event: the time for the response is over. If its head has come, its status counts.
+  struct Deadline: Sendable {}
+
   private struct NoAnswerError: Error, CustomStringConvertible {
     var description: String { "the connection ended without an answer" }
   }
@@ -52,6 +55,12 @@ final class CallbackExchange: ChannelDuplexHandler {
     context.write(wrapOutboundOut(.head(request.head)), promise: nil)
     context.write(wrapOutboundOut(.body(.byteBuffer(request.body))), promise: nil)
     context.write(wrapOutboundOut(.end(nil)), promise: promise)
+  }
+
+  func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
+    guard event is Deadline else { return context.triggerUserOutboundEvent(event, promise: promise) }
+    if head != nil { end(isComplete: false) }
+    promise?.succeed(())
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {

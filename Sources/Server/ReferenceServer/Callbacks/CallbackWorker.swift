@@ -95,8 +95,9 @@ final class CallbackWorker: Service {
 
   /// - Returns: when the next job is due; nil if unknown.
   private func startDue(in group: inout DiscardingTaskGroup) async throws -> Timestamp? {
-    let now = clock.now()
     while true {
+      // Of each list: with an older time, others would take its claims for ended.
+      let now = clock.now()
       let due = try await dueJobs(now: now)
       let begun = due.jobs.filter { job in underWay.withLock { $0.begin(job) } }
       for job in begun { group.addTask { [self] in await perform(job) } }

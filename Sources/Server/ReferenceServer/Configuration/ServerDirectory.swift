@@ -8,7 +8,13 @@ import TokenServerStore
 /// The directory with all files of a server: configuration, keys, certificates, database. Mode 0700; every file with a
 /// secret has mode 0600.
 struct ServerDirectory: Sendable {
+  /// Without slashes at the end.
   let path: String
+
+  init(path: String) {
+    let end = path.lastIndex { $0 != "/" }
+    self.path = end.map { String(path[...$0]) } ?? path
+  }
 
   struct DirectoryError: Error, Equatable, CustomStringConvertible {
     let description: String

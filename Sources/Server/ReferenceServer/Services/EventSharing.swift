@@ -130,7 +130,15 @@ extension EventSharing {
     func run() async throws {
       let wakeUp = AsyncSignal()
       let notified = Mutex(Notified())
-      let listener = try sharing.store.listen { [announcer] devices in
+      let listener = try sharing.store.listen(
+        changed: { [log = sharing.log] error in
+          if let error {
+            log.warning("events of other servers are found within a second, not at once: \(error)")
+          } else {
+            log.notice("events of other servers are found at once again")
+          }
+        }
+      ) { [announcer] devices in
         let concerned = devices?.filter { announcer.concerns($0) }
         guard concerned?.isEmpty != true else { return }
         notified.withLock { notified in
@@ -148,7 +156,8 @@ extension EventSharing {
             return notified
           }
           let now = ContinuousClock.now
-          let looks = news.isForAny || lastLook.map { now - $0 >= EventSharing.lookEvery } ?? true
+          let looks =
+            progress.isFirst || news.isForAny || lastLook.map { now - $0 >= EventSharing.lookEvery } ?? true
           if looks { lastLook = now }
           do { try await read(looks ? nil : news.devices, &progress) } catch {
             if !(error is CancellationError) { sharing.log.error("events of other servers: \(error)") }

@@ -40,15 +40,14 @@ final class ExpiryTimer: ExpirySchedule, Service {
 
   func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
-      var lastForgot = Timestamp(0)
+      var deletion = Deletion()
       var isMore = false
       while !Task.isCancelled {
         var shortest = Duration.milliseconds(10)
         do {
           let now = clock.now()
           if try await !expire(now: now) { shortest = .milliseconds(250) }
-          if isMore || now - lastForgot >= Self.forgetEvery {
-            lastForgot = now
+          if isMore || deletion.isDue(every: Self.forgetEvery, now: now, uptime: Uptime.now()) {
             let oldest = now - retention
             isMore = try await store.write { try $0.forget(endedBefore: oldest, now: now) }
           }
@@ -85,5 +84,29 @@ final class ExpiryTimer: ExpirySchedule, Service {
     planned.withLock { $0 = nil }
     guard let next = try await store.read({ try $0.nextDue() }) else { return }
     planned.withLock { $0 = $0.map { min($0, next) } ?? next }
+  }
+}
+
+/// When to delete what has ended long ago. After the clock was set forward by more than an hour, that is postponed: if
+/// it is set back soon, nothing is lost that was not old.
+struct Deletion {
+  /// A difference that neither a slow timer nor a correction of the clock explains.
+  private static let jump = Duration.seconds(3600)
+
+  private var looked: (now: Timestamp, uptime: Duration)?
+  private var deleted: Duration?
+
+  init() {}
+
+  /// - Parameters:
+  ///   - now: the wall clock.
+  ///   - uptime: of a clock that is not set.
+  mutating func isDue(every interval: Duration, now: Timestamp, uptime: Duration) -> Bool {
+    let isJump = looked.map { (now - $0.now) - (uptime - $0.uptime) > Self.jump } ?? false
+    looked = (now, uptime)
+    if isJump { deleted = uptime }
+    guard deleted.map({ uptime - $0 >= interval }) ?? true else { return false }
+    deleted = uptime
+    return true
   }
 }

@@ -76,17 +76,18 @@ final class Membership: Sendable {
 
   /// Stores what changes while the server runs, and deletes what has expired.
   private func storeAndForget(_ mailboxes: MailboxPublisher?) async {
-    var lastForgot = Timestamp(0)
+    var lastForgot: Duration?
     while !Task.isCancelled {
       do {
         try await storeChanges()
         try await store.releaseLeases()
-        let now = clock.now()
-        if now - lastForgot >= Self.forgetEvery {
+        let (now, uptime) = (clock.now(), Uptime.now())
+        // Not by the clock, which can be set back.
+        if lastForgot.map({ uptime - $0 >= Self.forgetEvery }) ?? true {
           while !Task.isCancelled, try await store.write({ try $0.forgetShared(now: now) }) {}
           // Devices that requested hints at the broker from another server.
           try await mailboxes?.restore(from: store)
-          lastForgot = now
+          lastForgot = uptime
         }
       } catch { if !(error is CancellationError) { log.error("membership: \(error)") } }
       await changed.wait(for: Self.beatEvery)

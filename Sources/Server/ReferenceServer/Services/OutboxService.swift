@@ -18,10 +18,13 @@ struct OutboxService: Service {
     defer { source.cancel() }
     await cancelWhenGracefulShutdown {
       while !Task.isCancelled {
+        var pause: Duration?
         do { announcer.announce(try await store.write { [clock] in try $0.collectOutbox(now: clock.now()) }) } catch {
           announcer.log.error("outbox: \(error)")
+          // The command has ended, and nothing else would wake this service.
+          pause = .seconds(1)
         }
-        await wakeUp.wait(for: nil)
+        await wakeUp.wait(for: pause)
       }
     }
   }

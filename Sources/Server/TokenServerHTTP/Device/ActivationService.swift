@@ -63,7 +63,7 @@ struct ActivationService: Sendable {
     let attempt = try await self.attempt(from: peer, isCode: codeHashes != nil, fleetHashes)
     let now = clock.now()
     let thumbprint = JWK(key).thumbprint
-    let outcome = try await store.write { [fleetLimit] database -> Registration in
+    let outcome = try await write(during: attempt) { [fleetLimit] database -> Registration in
       let newID = ClientID(Random.bytes(32).uppercaseHex)
       let code = try codeHashes.map { try database.adoptActivationCode($0) }
       if let code, let stored = try database.activationCode(code, now: now) {
@@ -127,7 +127,7 @@ struct ActivationService: Sendable {
     }
     let nonce = Random.bytes(32).base64URL
     let now = clock.now()
-    let (activation, isProposed) = try await store.write { database in
+    let (activation, isProposed) = try await write(during: attempt) { database in
       let hash = try hashes.map { try database.adoptActivationCode($0) }
       let activation = try database.activate(hash, as: profileID, on: device.id, now: now)
       guard case .activated = activation, let fresh else { return (activation, false) }
@@ -178,6 +178,16 @@ struct ActivationService: Sendable {
   private func attempt(from peer: String, isCode: Bool, _ fleet: [[UInt8]]) async throws -> Attempt {
     if !isCode, try await store.read({ try fleet.contains(where: $0.isFleetToken) }) { return Attempt {} }
     return try attempt(from: peer)
+  }
+
+  /// If the storage is not available, nobody learns whether the code is right: the attempt is refunded.
+  private func write<Value: Sendable>(
+    during attempt: Attempt, _ change: @escaping @Sendable (Database) throws -> Value
+  ) async throws -> Value {
+    do { return try await store.write(change) } catch let error as StorageUnavailableError {
+      attempt.giveBack()
+      throw error
+    }
   }
 
   /// An attempt that counts as wrong unless it is refunded.

@@ -95,12 +95,14 @@ struct ProfileRoutes: Sendable {
   }
 
   private func exchangeKeys(_ request: Request, _ context: ServerContext) async throws -> Response {
+    // Before the profile is read: a client can hold its body back.
+    let body = try await request.bytes()
     let profile = try await userProfile(request, context)
     guard settings.enabled, settings.enrollment else { throw DeviceAPIError(.enrollmentDisabled) }
     guard profile.knowledge?.isActive != false else {
       throw DeviceAPIError(.actionNotAllowed, "the profile's PIN has not been chosen yet")
     }
-    let exchange = try JSON.decode(KeyExchangeRequest.self, from: await request.bytes())
+    let exchange = try JSON.decode(KeyExchangeRequest.self, from: body)
     guard let bytes = bytes(base64: exchange.openPGPCertificate),
       let certificate = try? OpenPGPCertificate(parsing: bytes)
     else { throw DeviceAPIError(.invalidRequest, "openpgp_certificate is not a certificate of the profile v4-25519") }
@@ -116,6 +118,9 @@ struct ProfileRoutes: Sendable {
     let now = gate.clock.now()
     announcer.announce(
       try await gate.store.write { database in
+        guard try database.profile(profile.id, on: profile.clientID)?.keyID == profile.keyID else {
+          throw DeviceAPIError(.alreadyEnrolled)
+        }
         let effects = try database.failOpenTransactions(of: profile.name, now: now)
         try database.setKeys(
           of: profile, certificate: bytes, fingerprint: certificate.fingerprint,
@@ -133,11 +138,12 @@ struct ProfileRoutes: Sendable {
 
   /// The device proves that it can sign and that it received the server's certificate.
   private func acknowledge(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let body = try await request.bytes()
     let profile = try await userProfile(request, context)
     guard let serverKey = profile.serverKey, let keyID = profile.keyID,
       let certificate = try keyring.certificate(of: profile)
     else { throw DeviceAPIError(.keysNotExchanged) }
-    let acknowledgement = try JSON.decode(KeyAcknowledgement.self, from: await request.bytes())
+    let acknowledgement = try JSON.decode(KeyAcknowledgement.self, from: body)
     let expected = KeyAcknowledgementContent(
       clientID: profile.clientID.text, profileID: profile.id.text, keyID: keyID)
     let key = try await keyring.key(serverKey)
@@ -145,7 +151,9 @@ struct ProfileRoutes: Sendable {
       let opened = try? key.open(sealed, from: certificate, limit: 4096),
       (try? JSON.decode(KeyAcknowledgementContent.self, from: opened)) == expected
     else { throw DeviceAPIError(.answerInvalid, "the proof is not this device's, or not for this key exchange") }
-    try await gate.store.write { try $0.acknowledgeKeys(of: profile) }
+    guard try await gate.store.write({ try $0.acknowledgeKeys(of: profile) }) else {
+      throw DeviceAPIError(.keysNotExchanged)
+    }
     announcer.deviceLog.about(profile.clientID).info(
       "user \(profile.userID) enrolled keys on device \(profile.clientID)")
     return .noContent
@@ -157,15 +165,18 @@ struct ProfileRoutes: Sendable {
   }
 
   private func enrollForPush(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let body = try await request.bytes()
     let caller = try await gate.admit(request)
     let profile = try await caller.profile(ProfileID(context.path("pid")), in: gate.store)
-    let transport = try JSON.decode(PushEnrollmentRequest.self, from: await request.bytes()).transport
+    let transport = try JSON.decode(PushEnrollmentRequest.self, from: body).transport
     guard transport != .mqtt || mailboxes != nil else {
       throw DeviceAPIError(.invalidRequest, "this server has no broker")
     }
     if caller.profileID == nil, let token = profile.pushToken {
       // Only the transport of hints changes, which the device decides alone.
-      try await gate.store.write { try $0.setTransport(of: profile, transport) }
+      guard try await gate.store.write({ try $0.setTransport(of: profile, transport) }) else {
+        throw DeviceAPIError(.keysNotExchanged)
+      }
       return pushEnrollment(profile, token, transport)
     }
     try caller.requireUser(profile.id)
@@ -183,7 +194,9 @@ struct ProfileRoutes: Sendable {
         for other in others { effects.add(try database.disenroll(other, .pushOnly, now: now)) }
       }
       let token = profile.pushToken ?? Random.bytes(16).lowercaseHex
-      try database.setPush(of: profile, token: token, transport: transport)
+      guard try database.setPush(of: profile, token: token, transport: transport) else {
+        throw DeviceAPIError(.keysNotExchanged)
+      }
       return .enrolled(token: token, effects)
     }
     guard case .enrolled(let token, let effects) = outcome else { throw DeviceAPIError(.userAlreadyEnrolled) }

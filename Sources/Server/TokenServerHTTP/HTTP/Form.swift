@@ -15,7 +15,9 @@ struct Form: Sendable, Equatable {
   /// Whether a header names this media type.
   /// - Parameter header: the value of `Content-Type`, with or without parameters.
   static func isMediaType(_ header: String?) -> Bool {
-    header?.split(separator: ";").first?.trimmingPrefix { $0 == " " }.lowercased() == mediaType
+    guard let name = header?.prefix(while: { $0 != ";" }) else { return false }
+    let words = name.split { $0 == " " || $0 == "\t" }
+    return words.count == 1 && words[0].lowercased() == mediaType
   }
 
   enum FormError: Error, Equatable, Sendable, CustomStringConvertible {

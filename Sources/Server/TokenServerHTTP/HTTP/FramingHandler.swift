@@ -3,7 +3,8 @@ import NIOCore
 import NIOHTTP1
 
 /// Enforces the framing of HTTP/1.1 (RFC 9112) that the parser leaves to its user: one `Host`, no chunks in HTTP/1.0,
-/// no persistent connection with HTTP/1.0, `Expect: 100-continue`. A request whose address or header is not ASCII is
+/// no persistent connection with HTTP/1.0 and after `Connection: close`, no body in a response to HEAD,
+/// `Expect: 100-continue`. A request whose address or header is not ASCII is
 /// refused: comparing such text can take seconds. While the server drains, each response ends its connection, so that
 /// the client's next request goes to another server.
 ///
@@ -17,11 +18,18 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
   /// The maximum size of a body for which a client is asked with 100 (Continue), in bytes.
   private let largestBody: Int
   private let readiness: Readiness
-  /// The versions of the requests that wait for the end of their responses, oldest first.
-  private var unanswered: [HTTPVersion] = []
+  private struct Unanswered {
+    let version: HTTPVersion
+    let isHead: Bool
+    /// Whether its connection has no further request: that of HTTP/1.0, or if the client says so.
+    let isLast: Bool
+  }
+
+  /// The requests that wait for the end of their responses, oldest first.
+  private var unanswered: [Unanswered] = []
   /// Whether the client of the newest request waits for 100 (Continue) before it sends the body.
   private var awaitsContinue = false
-  /// Whether the newest request is of HTTP/1.0: its connection has no further one.
+  /// Whether the newest request is the last one of its connection.
   private var isLast = false
   /// Whether all that the client still sends is ignored.
   private var isInputEnded = false
@@ -43,8 +51,8 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
         return
       }
       if let framingError = FramingError(head, largestBody: largestBody) { return refuse(framingError, context) }
-      unanswered.append(head.version)
-      isLast = head.version.isOld
+      isLast = head.version.isOld || head.closes
+      unanswered.append(Unanswered(version: head.version, isHead: head.method == .HEAD, isLast: isLast))
       awaitsContinue = head.expectsContinue
       continueIfExpected(context)
     case .body: awaitsContinue = false
@@ -84,15 +92,22 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
     switch unwrapOutboundIn(data) {
     case .head(var head):
-      guard let version = unanswered.first else { break }
+      guard let request = unanswered.first else { break }
       // What is already in the pipeline gets its response, too.
-      isClosing = version.isOld || (unanswered.count == 1 && readiness.state == .draining)
+      isClosing = request.isLast || (unanswered.count == 1 && readiness.state == .draining)
+      // The end of a response without a length is written as a chunk.
+      if request.isHead, !head.headers.contains(name: "content-length") { isClosing = true }
       guard isClosing else { break }
       // Chunks are not for a client of HTTP/1.0: the body ends with the connection.
-      if version.isOld { head.version = version }
+      if request.version.isOld { head.version = request.version }
       head.headers.replaceOrAdd(name: "Connection", value: "close")
       return context.write(wrapOutboundOut(.head(head)), promise: promise)
-    case .body: break
+    case .body:
+      // The client would take it for the response to its next request.
+      guard unanswered.first?.isHead != true else {
+        promise?.succeed(())
+        return
+      }
     case .end:
       guard !unanswered.isEmpty else { break }
       unanswered.removeFirst()
@@ -158,6 +173,11 @@ extension HTTPVersion {
 extension HTTPRequestHead {
   fileprivate var isASCII: Bool {
     uri.utf8.allSatisfy { $0 < 0x80 } && headers.allSatisfy { $0.value.utf8.allSatisfy { $0 < 0x80 } }
+  }
+
+  /// Whether the client sends no further request (RFC 9112 §9.6).
+  fileprivate var closes: Bool {
+    headers[canonicalForm: "connection"].contains { $0.lowercased() == "close" }
   }
 
   /// Not for HTTP/1.0 (RFC 9110 §10.1.1).

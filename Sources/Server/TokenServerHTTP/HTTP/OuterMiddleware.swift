@@ -18,6 +18,8 @@ struct OuterMiddleware: RouterMiddleware {
   let allowed: AllowedMethods
   let logsAccess: Bool
   private let log = Logger(label: "http")
+  /// With the label of the server's own lines: informational ones of libraries are left out.
+  private let accessLog = Logger(label: "token-server")
 
   func handle(
     _ request: Request, context: ServerContext,
@@ -33,7 +35,7 @@ struct OuterMiddleware: RouterMiddleware {
     ServerMetrics.count(
       request: request.method.rawValue, route: context.endpointPath, status: response.status.code, after: duration)
     if logsAccess {
-      context.logger.info(
+      accessLog.info(
         "\(request.method) \(request.uri.path) \(response.status.code) \(duration.milliseconds) ms")
     }
     return response

@@ -6,6 +6,7 @@ import Logging
 import NIOCore
 import NIOPosix
 package import ServiceLifecycle
+import Synchronization
 package import TokenServerCore
 package import TokenServerMetrics
 package import TokenServerStore
@@ -17,6 +18,12 @@ package struct OperationsInterface: Sendable {
   let readiness: Readiness
   let registry: PrometheusRegistry
   let clock: ServerClock
+  private let gauges = Gauges()
+
+  /// Whether a request for metrics reads from the database.
+  private final class Gauges: Sendable {
+    let areRead = Atomic(false)
+  }
 
   package init(
     store: Store, hub: EventHub, readiness: Readiness, registry: PrometheusRegistry, clock: ServerClock
@@ -72,7 +79,8 @@ package struct OperationsInterface: Sendable {
     return Self.text("ready")
   }
 
-  /// Reads the values that exist only at a moment. What cannot be read keeps its value.
+  /// Reads the values that exist only at a moment. What cannot be read, or not soon, keeps its value: metrics are
+  /// needed most while the database does not answer.
   private func updateGauges() async {
     set("token_server_devices_connected", hub.connected)
     set("token_server_database_waiting", store.waiting)
@@ -80,6 +88,23 @@ package struct OperationsInterface: Sendable {
       set("token_server_database_connections", connections.used, [("state", "used")])
       set("token_server_database_connections", connections.idle, [("state", "idle")])
     }
+    guard !gauges.areRead.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    let (done, end) = AsyncStream.makeStream(of: Never.self)
+    // Goes on after the response.
+    Task {
+      await readGauges()
+      gauges.areRead.store(false, ordering: .releasing)
+      end.finish()
+    }
+    let alarm = Task {
+      try await Task.sleep(for: .seconds(2))
+      end.finish()
+    }
+    for await _ in done {}
+    alarm.cancel()
+  }
+
+  private func readGauges() async {
     if let counts = try? await store.read({ database in
       (open: try database.openTransactionCount(), callbacks: try database.waitingCallbackCount())
     }) {

@@ -9,7 +9,8 @@ extension ResponseError {
   static let notPossible = ResponseError(
     .notFound, "not_found", "The user is unknown or cannot be authenticated this way.", code: 1001)
   static let temporarilyUnavailable = ResponseError(
-    .serviceUnavailable, "temporarily_unavailable", "The request cannot be started now.", code: 1002)
+    .serviceUnavailable, "temporarily_unavailable", "The request cannot be started now.", code: 1002,
+    headers: [.retryAfter: "10"])
   /// The user answered "not me" recently.
   static func heldOff(milliseconds: Int64) -> ResponseError {
     ResponseError(

@@ -27,8 +27,8 @@ struct PortalRoutes: Sendable {
         return try await result(of: context.path("id"))
       }
       router.delete(RouterPath("\(base)/transaction/:id")) { request, context in
-        _ = try await admit(request, version)
-        return try await cancel(context.path("id"))
+        let (portal, _) = try await admit(request, version)
+        return try await cancel(context.path("id"), by: portal)
       }
       for sms in ["sms", "sms/resend"] {
         router.post(RouterPath("\(base)/user/:user/\(sms)")) { request, _ -> Response in
@@ -130,11 +130,13 @@ struct PortalRoutes: Sendable {
     return .json(TransactionResult(transaction))
   }
 
-  /// An extension: the portal cancels a request. Idempotent; a request that has ended keeps its result.
-  private func cancel(_ id: String) async throws -> Response {
+  /// An extension: the portal cancels a request of its own. Idempotent; a request that has ended keeps its result.
+  private func cancel(_ id: String, by portal: String) async throws -> Response {
     let now = starter.clock.now()
     let effects = try await gate.store.write { database -> Effects? in
-      guard let transaction = try database.transaction(id.lowercased()) else { return nil }
+      guard let transaction = try database.transaction(id.lowercased()),
+        transaction.portal.isEmpty || transaction.portal == portal
+      else { return nil }
       return try database.end(transaction, .canceled, now: now) ?? Effects()
     }
     guard let effects else { throw ResponseError.unknownTransaction }

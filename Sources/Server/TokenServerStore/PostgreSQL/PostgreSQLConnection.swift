@@ -66,6 +66,9 @@ final class PostgreSQLConnection {
   }
 
   func commit() throws {
+    guard PQtransactionStatus(connection) != PQTRANS_INERROR else {
+      throw PostgreSQLError(state: "25P02", message: "a statement has failed, and COMMIT would roll back")
+    }
     // Without a statement in it, the transaction has not begun.
     if beginning == nil { try run("COMMIT") }
     beginning = nil
@@ -259,11 +262,7 @@ extension SQLValue {
     case .null: return nil
     case .integer(let number): return withUnsafeBytes(of: number.bigEndian) { Array($0) }
     case .real(let number): return withUnsafeBytes(of: number.bitPattern.bigEndian) { Array($0) }
-    case .text(let text):
-      guard !text.utf8.contains(0) else {
-        throw UnstorableTextError()
-      }
-      return Array(text.utf8)
+    case .text(let text): return try Array(text.storable.utf8)
     case .blob(let bytes): return bytes
     }
   }

@@ -16,11 +16,15 @@ struct PostgreSQLError: SQLError, CustomStringConvertible {
   /// made. At the beginning of one: the database is a standby, which has no serializable transactions.
   var isUnsupported: Bool { state == "0A000" }
 
+  /// The database is a standby, or was made read-only.
+  var isReadOnly: Bool { state == "25006" }
+
   /// The database, or the way to it, has failed.
   var isUnavailable: Bool {
     // Connection, resources, operator intervention (shutdown, time limit), system errors; a read-only database, a lock,
     // and a commit of which the database does not know whether it happened (CockroachDB).
-    state.isEmpty || ["08", "53", "57", "58"].contains(state.prefix(2)) || ["25006", "55P03", "40003"].contains(state)
+    state.isEmpty || ["08", "53", "57", "58"].contains(state.prefix(2)) || isReadOnly
+      || ["55P03", "40003"].contains(state)
   }
 
   /// Another server creates the same tables at the same time.

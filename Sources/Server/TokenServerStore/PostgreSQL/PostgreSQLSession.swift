@@ -46,9 +46,10 @@ final class PostgreSQLSession {
   }
 
   /// Runs `body` in a transaction, and commits it. Repeats it after a conflict; once if the tables were changed since
-  /// its statements were prepared; and once on a new connection if the connection was lost before the commit. If it is
-  /// lost during the commit, nobody knows whether the transaction is committed: the caller gets an error, and the
-  /// client that repeats its request gets the stored reply. A single statement is repeated also then.
+  /// its statements were prepared; and once on a new connection if the connection was lost before the commit, or is to
+  /// a standby, which changes nothing. If it is lost during the commit, nobody knows whether the transaction is
+  /// committed: the caller gets an error, and the client that repeats its request gets the stored reply. A single
+  /// statement is repeated also then.
   /// - Parameter patience: for all repetitions.
   func transaction<Value>(
     _ access: Access, within patience: Duration, _ body: (any SQLTransaction) throws -> Value
@@ -74,19 +75,20 @@ final class PostgreSQLSession {
         }
         return value
       } catch let error as PostgreSQLError {
-        let isRefusedBeginning = access == .write && connection?.isInTransaction == false && error.isUnsupported
-        rollBack()
-        if isRefusedBeginning { throw error.unavailable }
+        let isStandby =
+          error.isReadOnly || access == .write && connection?.isInTransaction == false && error.isUnsupported
+        // Another server of the address may be the primary one by now.
+        if isStandby { connection = nil } else { rollBack() }
         if error.isConflict, ContinuousClock.now < deadline {
           usleep(UInt32(clamping: (pause * Double.random(in: 0.5..<1.5)).microseconds))
           pause = min(pause * 2, .milliseconds(100))
         } else if error.isUnsupported, let connection, mayPrepare {
           mayPrepare = false
           try? connection.forgetStatements()
-        } else if error.isUnavailable, connection == nil, !isCommitting, mayReconnect {
+        } else if error.isUnavailable || isStandby, connection == nil, !isCommitting, mayReconnect {
           mayReconnect = false
         } else {
-          throw error.asStorageError
+          throw isStandby ? error.unavailable : error.asStorageError
         }
       } catch {
         rollBack()

@@ -15,25 +15,28 @@ extension Database {
       """, [certificate, fingerprint, serverKey, keyID, profile.clientID, profile.id])
   }
 
-  package func acknowledgeKeys(of profile: Profile) throws {
+  /// - Returns: false if the profile has other keys by now, or none.
+  package func acknowledgeKeys(of profile: Profile) throws -> Bool {
     try run(
       "UPDATE profile SET acknowledged = 1 WHERE client_id = ? AND id = ? AND key_id = ?",
-      [profile.clientID, profile.id, profile.keyID])
+      [profile.clientID, profile.id, profile.keyID]) > 0
   }
 
-  package func setPush(of profile: Profile, token: String, transport: DeviceConfiguration.Transport) throws {
+  /// - Returns: false if the profile has other keys by now, or none.
+  package func setPush(of profile: Profile, token: String, transport: DeviceConfiguration.Transport) throws -> Bool {
     try run(
       """
       UPDATE profile SET push_token = ?, push_transport = ?, disenrolled = 0
       WHERE client_id = ? AND id = ? AND key_id = ? AND acknowledged = 1
-      """, [token, transport.rawValue, profile.clientID, profile.id, profile.keyID])
+      """, [token, transport.rawValue, profile.clientID, profile.id, profile.keyID]) > 0
   }
 
   /// For a profile that is already enrolled for push.
-  package func setTransport(of profile: Profile, _ transport: DeviceConfiguration.Transport) throws {
+  /// - Returns: false if it is not.
+  package func setTransport(of profile: Profile, _ transport: DeviceConfiguration.Transport) throws -> Bool {
     try run(
       "UPDATE profile SET push_transport = ? WHERE client_id = ? AND id = ? AND push_token IS NOT NULL",
-      [transport.rawValue, profile.clientID, profile.id])
+      [transport.rawValue, profile.clientID, profile.id]) > 0
   }
 
   /// The client ids with at least one profile that uses the transport.

@@ -10,12 +10,13 @@ extension Database {
   ///   - rows: rows of the table, each with its `rowid` as `row_number`.
   ///   - effects: receives a warning for each row that was set aside.
   /// - Returns: the values of the readable rows.
+  /// - Throws: the database's own errors, which say nothing about a row.
   func readable<Value>(
     _ rows: [any SQLRow], of table: String, now: Timestamp, into effects: inout Effects,
     _ read: (any SQLRow) throws -> Value
   ) throws -> [Value] {
     try rows.compactMap { row in
-      do { return try read(row) } catch {
+      do { return try read(row) } catch let error as any SQLError { throw error } catch {
         try setAside(row, of: table, because: "\(error)", now: now)
         effects.warnings.append("row \(rowNumber(row)) of \(table) is set aside: \(error)")
         return nil
@@ -123,6 +124,8 @@ private func literal(_ value: SQLValue) -> String {
   case .null: "NULL"
   case .integer(let number): "\(number)"
   case .real(let number): "\(number)"
+  // The literal is stored as a text, which cannot have it.
+  case .text(let text) where text.utf8.contains(0): "CAST(x'\(Array(text.utf8).lowercaseHex)' AS TEXT)"
   case .text(let text): "'\(text.replacing("'", with: "''"))'"
   case .blob(let bytes): "x'\(bytes.lowercaseHex)'"
   }

@@ -50,12 +50,12 @@ private struct SQLiteSnapshot: SQLTransaction {
 
   /// - Throws: for a change.
   func execute(_ statement: String, _ parameters: [any SQLParameter]) throws -> Int {
-    try reader.connection.query(statement, parameters.map(\.sqlValue)) { _, _ in true }
+    try reader.connection.query(statement, try parameters.map { try $0.sqlValue.storable }) { _, _ in true }
     return 0
   }
 
   func query(_ statement: String, _ parameters: [any SQLParameter], _ visit: (any SQLRow) throws -> Bool) throws {
-    try reader.connection.query(statement, parameters.map(\.sqlValue)) { row, names in
+    try reader.connection.query(statement, try parameters.map { try $0.sqlValue.storable }) { row, names in
       try visit(SQLiteRow(names: names, values: row.values.map(SQLValue.init)))
     }
   }

@@ -10,13 +10,13 @@ struct SQLiteTransaction: SQLTransaction {
   var dialect: SQLDialect { .sqlite }
 
   func execute(_ statement: String, _ parameters: [any SQLParameter]) throws -> Int {
-    try database.cachedStatement(sql: statement).execute(arguments: StatementArguments(parameters))
+    try database.cachedStatement(sql: statement).execute(arguments: try StatementArguments(parameters))
     return database.changesCount
   }
 
   func query(_ statement: String, _ parameters: [any SQLParameter], _ visit: (any SQLRow) throws -> Bool) throws {
     let prepared = try database.cachedStatement(sql: statement)
-    let rows = try Row.fetchCursor(prepared, arguments: StatementArguments(parameters))
+    let rows = try Row.fetchCursor(prepared, arguments: try StatementArguments(parameters))
     let names = prepared.columnNames
     while let row = try rows.next() {
       let values = names.indices.map { SQLValue(row[$0] as DatabaseValue) }
@@ -36,12 +36,17 @@ struct SQLiteRow: SQLRow {
 }
 
 extension StatementArguments {
-  fileprivate init(_ parameters: [any SQLParameter]) {
-    self.init(parameters.map { DatabaseValue($0.sqlValue) })
+  fileprivate init(_ parameters: [any SQLParameter]) throws {
+    self.init(try parameters.map { DatabaseValue(try $0.sqlValue.storable) })
   }
 }
 
 extension SQLValue {
+  /// The value itself. GRDB would store the beginning of a text with U+0000, which is another text.
+  var storable: SQLValue {
+    get throws { if case .text(let text) = self { .text(try text.storable) } else { self } }
+  }
+
   fileprivate init(_ value: DatabaseValue) {
     self =
       switch value.storage {

@@ -68,6 +68,16 @@ protocol SQLError: Error {}
 /// A text contains U+0000, which the database cannot store, and so does not have.
 package struct UnstorableTextError: Error {}
 
+extension String {
+  /// - Throws: `UnstorableTextError` for a text with U+0000.
+  var storable: String {
+    get throws {
+      guard !utf8.contains(0) else { throw UnstorableTextError() }
+      return self
+    }
+  }
+}
+
 /// Nothing can be stored or read for a reason that is independent of the request: the disk is full, failing or
 /// read-only, or the database is locked or out of reach.
 package struct StorageUnavailableError: Error, CustomStringConvertible {

@@ -3,8 +3,7 @@
 /// The few places in which the database engines need different SQL.
 enum SQLDialect: Sendable {
   case sqlite
-  /// PostgreSQL 15 or later. The statements of the server are also in the subset of CockroachDB and YugabyteDB, but
-  /// for `size`, which only a metric needs, and those with NOTIFY, without which servers look for events.
+  /// PostgreSQL 15 or later. What is known of others that speak its protocol is in docs/operations.md.
   case postgreSQL
 
   /// A subquery with the texts of a parameter, which is a JSON list of strings.

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import HTTP
+import JSONValues
 import MobileAuth
 import Synchronization
 
-/// The token server's clock, from the `Date` header of its responses. A request carries a time stamp that must be
-/// within 60 s of the server's time, and a board without a clock chip starts in 1970.
-final class DateHeaderClock: Sendable {
+/// The token server's clock, from the member `time` of its responses, which is that of the program that compares time
+/// stamps; from the header `Date`, which a proxy can have replaced, until there was a `time`. A request carries a time
+/// stamp that must be within 60 s of the server's time, and a board without a clock chip starts in 1970.
+final class ResponseClock: Sendable {
   /// A time stamp with a larger error is refused, or soon will be.
   static let tolerance = Duration.seconds(50)
   /// 2026-01-01 in milliseconds since 1970. An earlier wall clock is not set.
   private static let earliestPlausible: Int64 = 1_767_225_600_000
 
   private let environment: TokenEnvironment
-  private let heard = Mutex((milliseconds: Int64, at: MonotonicInstant, expiry: Int64?)?.none)
+  private let heard = Mutex((milliseconds: Int64, isFromBody: Bool, at: MonotonicInstant, expiry: Int64?)?.none)
 
   init(in environment: TokenEnvironment) { self.environment = environment }
 
@@ -37,14 +39,41 @@ final class DateHeaderClock: Sendable {
   /// - Parameter milliseconds: since 1970.
   static func isPlausible(_ milliseconds: Int64) -> Bool { milliseconds >= earliestPlausible }
 
-  /// Sets the clock from the `Date` of a response.
-  /// - Returns: the difference between the `Date` and `stamp` (milliseconds since 1970); nil without either.
+  /// Sets the clock from a response.
+  /// - Parameter body: the response's JSON; nil for another body.
+  /// - Returns: the difference between the server's time and `stamp` (milliseconds since 1970); nil without either.
   @discardableResult
-  func hear(_ response: HTTPResponse, comparedWith stamp: Int64? = nil) -> Duration? {
-    guard let seconds = response.headers["Date"].flatMap(unixSeconds(httpDate:)) else { return nil }
-    // `Date` has whole seconds, rounded down: adding half a second is right on average.
-    heard.withLock { $0 = (seconds * 1000 + 500, environment.now, response.certificateExpiry) }
-    return stamp.map { .milliseconds(abs(seconds * 1000 + 500 - $0)) }
+  func hear(_ response: HTTPResponse, _ body: JSONValue?, comparedWith stamp: Int64? = nil) -> Duration? {
+    let now = environment.now
+    let time = heard.withLock { heard -> Int64? in
+      let own = body?["time"]?.milliseconds
+      guard let time = own ?? (heard?.isFromBody == true ? nil : Self.date(of: response)) else { return nil }
+      heard = (time, own != nil, now, response.certificateExpiry)
+      return time
+    }
+    return time.flatMap { time in stamp.map { .milliseconds(abs(time - $0)) } }
+  }
+
+  private static func date(of response: HTTPResponse) -> Int64? {
+    // Whole seconds, rounded down: adding half a second is right on average.
+    response.headers["Date"].flatMap(unixSeconds(httpDate:)).map { $0 * 1000 + 500 }
+  }
+}
+
+extension JSONValue {
+  /// Seconds since 1970, as milliseconds; nil for a time that is not plausible.
+  fileprivate var milliseconds: Int64? {
+    let seconds: Double
+    switch self {
+    case .integer(let number): seconds = Double(number)
+    case .fraction(let number): seconds = number
+    default: return nil
+    }
+    // Until the year 9999, the last one that a time stamp can have.
+    guard let milliseconds = Int64(exactly: (seconds * 1000).rounded()), milliseconds < 253_402_300_800_000,
+      ResponseClock.isPlausible(milliseconds)
+    else { return nil }
+    return milliseconds
   }
 }
 

@@ -250,6 +250,19 @@ import Testing
     _ = try? await running.value
   }
 
+  @Test("A server whose answer was an error that stops is used again when its list has been read")
+  func stoppedByAnAnswer() async throws {
+    let fixture = HandlerFixture()
+    let running = Task { try await listener(fixture).run() }
+    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    fixture.inbox.connectivity.set(.stopped, to: fixture.server.id, because: .outdated("old"))
+    await fixture.clock.untilAsleep()
+    fixture.clock.advance(by: RequestListener.listInterval)
+    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    running.cancel()
+    _ = try? await running.value
+  }
+
   /// The connection is not restarted, and requests delivered another way are found at once.
   @Test("A channel that is down shows and heals") func aChannelThatIsDownShowsAndHeals() async throws {
     let fixture = HandlerFixture()

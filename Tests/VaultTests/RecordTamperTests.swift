@@ -76,7 +76,7 @@ import VaultModel
     // The others can be used.
     let usable = try vault.accounts().map(\.id)
     #expect(Set(usable + damaged) == [alice, bob] && usable.count + damaged.count == 2, "\(what)")
-    for account in damaged { try vault.wipe(account: account, if: nil, entry(.removed)) }
+    for account in damaged { try vault.wipe(damaged: account, entry(.removed)) }
     #expect(try vault.damagedAccounts().isEmpty && vault.accounts().map(\.id) == usable)
   }
 
@@ -92,6 +92,34 @@ import VaultModel
     expectDamage("renaming") { try vault.rename(alice, to: AccountID("dave"), entry(.renamed)) }
     try fixture.raw { try $0.execute("UPDATE servers SET box = zeroblob(60) WHERE id = 'umbrella'") }
     #expect(try vault.servers().map(\.id) == [acme] && vault.damagedAccounts() == [alice, carol])
+    // Nothing is replaced: the server may have pins, the account a PIN.
+    expectDamage("an enrollment at a damaged server") { try vault.put(server(umbrella, url: "https://other.example")) }
+    expectDamage("another enrollment") { try vault.put(account(alice)) }
+    #expect(try vault.accountSummaries().map(\.stage) == [.mustEnrollAgain, .mustEnrollAgain, .mustEnrollAgain])
+    for account in [alice, carol] { try vault.wipe(damaged: account, entry(.removed)) }
+    #expect(throws: StateStoreError.notFound(.account(bob))) { try vault.wipe(damaged: bob, entry(.removed)) }
+    // The server went with its last account.
+    try vault.put(server(umbrella, url: "https://other.example"))
+    #expect(try vault.servers().map(\.id) == [acme, umbrella] && vault.accounts().map(\.id) == [bob])
+  }
+
+  @Test("A name that is no text is damage of its row alone") func damagedName() throws {
+    try fixture.raw {
+      try $0.execute(
+        """
+        PRAGMA foreign_keys = OFF; UPDATE accounts SET id = CAST(x'61FF' AS TEXT) WHERE id = 'alice';
+        UPDATE intents SET txn = CAST(x'FF' AS TEXT)
+        """)
+    }
+    let vault = try fixture.vault()
+    let damaged = try vault.damagedAccounts()
+    #expect(damaged == [AccountID("a\u{FFFD}")])
+    #expect(try vault.accounts().map(\.id) == [bob] && vault.accountSummaries().count == 2)
+    #expect(try vault.unresolvedIntents().isEmpty)
+    #expect(try vault.takeDamagedIntents { entry(.unconfirmed, nil, $0) }.count == 1)
+    try vault.put(account(AccountID("dave")))
+    try vault.wipe(damaged: damaged[0], entry(.removed))
+    #expect(try vault.damagedAccounts().isEmpty)
   }
 
   @Test(
@@ -148,8 +176,10 @@ import VaultModel
     // Another process changed the file: this one has read it before.
     let vault = try fixture.vault()
     #expect(try vault.unresolvedIntents() == former.filter { $0.transaction == logout }, "\(sql)")
-    #expect(try vault.takeDamagedIntents().count == 1)
-    #expect(try vault.takeDamagedIntents().isEmpty && vault.unresolvedIntents().map(\.transaction) == [logout])
+    let unknown: (String) -> AuditEntry = { entry(.unconfirmed, nil, "unknown \($0)") }
+    #expect(try vault.takeDamagedIntents(unknown).count == 1 && vault.takeDamagedIntents(unknown).isEmpty)
+    #expect(try vault.unresolvedIntents().map(\.transaction) == [logout])
+    #expect(try vault.auditLines(newest: 1).map(\.entry.kind) == [.unconfirmed])
   }
 
   @Test(

@@ -43,9 +43,13 @@ extension PingAMServerClient {
 
   /// Reads the user's lock from storage, so that a lock applies as soon as it is stored.
   private func userLock(of id: AccountID) throws(TokenServerError) -> UserLock? {
-    do throws(StateStoreError) {
-      return try dependencies.ingress.registry.accounts().first { $0.id == id }?.lock
-    } catch { throw .unreachable("\(error)") }
+    let accounts: [AccountRecord]
+    do throws(StateStoreError) { accounts = try dependencies.ingress.registry.accounts() } catch {
+      throw .unreachable("\(error)")
+    }
+    // A damaged account may be locked.
+    guard let account = accounts.first(where: { $0.id == id }) else { throw Self.renamed }
+    return account.lock
   }
 
   private func take(

@@ -85,8 +85,8 @@ extension Handler {
     return .finished(shows: [])
   }
 
-  /// Ends an answer of which an earlier attempt may have arrived, at a server that is not contacted any more. The
-  /// intent stays in the journal: the next start queries the outcome.
+  /// Ends an answer of which an earlier attempt may have arrived, at a server whose error only an operator can resolve.
+  /// The intent stays in the journal: the outcome is queried when the server is connected again, or at the next start.
   private func leaveUnknown(_ pending: PendingMobileAuthRequest, _ fault: TokenServerError) -> Deliveries.Outcome {
     inbox.connectivity.set(.stopped, to: pending.server, because: fault)
     leaveUnconfirmed(pending, "\(fault)")

@@ -82,6 +82,8 @@ package struct RequestListener: Sendable {
         while true {
           try await environment.sleep(for: Self.listInterval)
           try await refresh()
+          // An answer was refused with an error that stops; the connection was there all the time.
+          if inbox.connectivity[server.id] == .stopped { inbox.connectivity.set(.connected, to: server.id) }
         }
       }
       defer { group.cancelAll() }

@@ -2,7 +2,8 @@
 package import MobileAuth
 import SQLite
 
-/// An account without its secrets, for display. Read without verification.
+/// An account without its secrets, for display. One that is damaged has the stage `mustEnrollAgain`, and texts that are
+/// not verified.
 package struct AccountSummary: Sendable, Equatable {
   package let id: AccountID
   package let server: TokenServerID
@@ -35,7 +36,10 @@ extension Vault {
 
   private func server(in row: borrowing Row) throws -> TokenServerRecord {
     let (id, kind, url) = (TokenServerID(try row.text(0)), try row.text(1), try row.text(2))
-    let opened = try keys.open(try row.blob(3), at: RecordFields.associatedData(ofServer: id, kind: kind, url: url))
+    let associated = RecordFields.associatedData(ofServer: id, kind: kind, url: url)
+    guard let opened = try unlessDamaged({ try keys.open(try row.blob(3), at: associated) }) else {
+      throw StateStoreError.corrupt(.server(id))
+    }
     return try TokenServerRecord(id: id, kind: kind, url: url, encodedFields: opened)
   }
 
@@ -52,11 +56,37 @@ extension Vault {
 
   /// The accounts that cannot be used, ordered by ID: the record of the account, or that of its server, is damaged.
   package func damagedAccounts() throws(StateStoreError) -> [AccountID] {
-    try snapshot { connection in
-      let servers = Set(try servers(on: connection).map(\.id))
-      let usable = Set(try accounts(on: connection).filter { servers.contains($0.server) }.map(\.id))
-      return try connection.rows("SELECT id FROM accounts ORDER BY id") { AccountID(try $0.text(0)) }
-        .filter { !usable.contains($0) }
+    try snapshot { connection in try damagedAccounts(on: connection).map(\.id) }
+  }
+
+  /// - Returns: with the row of each account, whose ID can be damaged, too.
+  private func damagedAccounts(on connection: borrowing Connection) throws -> [(id: AccountID, row: Int64)] {
+    let servers = Set(try servers(on: connection).map(\.id))
+    let usable = Set(try accounts(on: connection).filter { servers.contains($0.server) }.map(\.id))
+    return try connection.rows("SELECT CAST(id AS BLOB), rowid FROM accounts ORDER BY id") { row in
+      (id: AccountID(try row.lossyText(0)), row: try row.integer(1))
+    }.filter { !usable.contains($0.id) }
+  }
+
+  /// Deletes a damaged account, and its server if that is damaged and has no other account.
+  /// - Throws: `.notFound` if there is no such account, or it is not damaged.
+  package func wipe(damaged account: AccountID, _ entry: AuditEntry) throws(StateStoreError) {
+    try transaction(erasing: true) { connection in
+      guard let found = try damagedAccounts(on: connection).first(where: { $0.id == account }) else {
+        throw StateStoreError.notFound(.account(account))
+      }
+      try connection.run("DELETE FROM accounts WHERE rowid = ?", found.row)
+      let readable = Set(try servers(on: connection).map(\.id))
+      let unused = try connection.rows(
+        """
+        SELECT CAST(id AS BLOB), rowid FROM servers
+        WHERE NOT EXISTS (SELECT 1 FROM accounts WHERE accounts.server = servers.id)
+        """
+      ) { row in (id: TokenServerID(try row.lossyText(0)), row: try row.integer(1)) }
+      for server in unused where !readable.contains(server.id) {
+        try connection.run("DELETE FROM servers WHERE rowid = ?", server.row)
+      }
+      try append(entry, on: connection)
     }
   }
 
@@ -74,25 +104,33 @@ extension Vault {
     ).first
   }
 
-  /// All accounts, ordered by ID, without decrypting anything; also those whose record is damaged.
+  /// All accounts, ordered by ID.
   package func accountSummaries() throws(StateStoreError) -> [AccountSummary] {
     try snapshot { connection in
-      try connection.rows(
+      let damaged = Set(try damagedAccounts(on: connection).map(\.id))
+      let texts = ["accounts.id", "servers.id", "servers.url", "profile", "stage"].map { "CAST(\($0) AS BLOB)" }
+      return try connection.rows(
         """
-        SELECT accounts.id, servers.id, servers.url, profile, stage
+        SELECT \(texts.joined(separator: ", "))
         FROM accounts JOIN servers ON servers.id = accounts.server ORDER BY accounts.id
         """
       ) { row in
-        AccountSummary(
-          id: AccountID(try row.text(0)), server: TokenServerID(try row.text(1)), url: try row.text(2),
-          profile: try row.text(3), stage: EnrollmentStage(rawValue: try row.text(4)) ?? .mustEnrollAgain)
+        let id = AccountID(try row.lossyText(0))
+        let stage = damaged.contains(id) ? nil : EnrollmentStage(rawValue: try row.lossyText(4))
+        return AccountSummary(
+          id: id, server: TokenServerID(try row.lossyText(1)), url: try row.lossyText(2),
+          profile: try row.lossyText(3), stage: stage ?? .mustEnrollAgain)
       }
     }
   }
 
   /// Stores the token server, replacing the one with the same ID.
+  /// - Throws: `.corrupt` if that one is damaged: it can have had certificate pins, and accounts rely on it.
   package func put(_ server: TokenServerRecord) throws(StateStoreError) {
-    try transaction(erasing: true) { connection in try put(server, on: connection) }
+    try transaction(erasing: true) { connection in
+      _ = try self.server(server.id, on: connection)
+      try put(server, on: connection)
+    }
   }
 
   func put(_ server: TokenServerRecord, on connection: borrowing Connection) throws {
@@ -106,9 +144,12 @@ extension Vault {
 
   /// Stores the account, replacing the one with the same ID, and appends the audit entry if there is one.
   /// - Throws: `.notFound` if there is no such token server, `.conflict` if the ID belongs to an account of another
-  ///   server, or a new one is another spelling in Unicode of an account's ID.
+  ///   server, or a new one is another spelling in Unicode of an account's ID; `.corrupt` if the account is damaged:
+  /// its
+  ///   PIN and messages are still there.
   package func put(_ account: AccountRecord, _ entry: AuditEntry? = nil) throws(StateStoreError) {
     try transaction(erasing: true) { connection in
+      _ = try self.account(account.id, on: connection)
       try put(account, on: connection)
       if let entry { try append(entry, on: connection) }
     }
@@ -118,7 +159,7 @@ extension Vault {
     let known = try connection.rows("SELECT 1 FROM servers WHERE id = ?", account.server.text) { try $0.integer(0) }
     guard !known.isEmpty else { throw StateStoreError.notFound(.server(account.server)) }
     // SQLite compares bytes. In Swift canonically equivalent names are equal, and are one key of a dictionary.
-    let names = try connection.rows("SELECT id FROM accounts") { try $0.text(0) }
+    let names = try connection.rows("SELECT CAST(id AS BLOB) FROM accounts") { try $0.lossyText(0) }
     let isKnown = names.contains { Array($0.utf8) == Array(account.id.text.utf8) }
     guard isKnown || !names.contains(account.id.text) else {
       throw StateStoreError.conflict(.account(account.id), .nameTaken)
@@ -153,4 +194,9 @@ func unlessDamaged<Value>(_ read: () throws -> Value) throws(StateStoreError) ->
     guard case .corrupt = error else { throw error }
     return nil
   }
+}
+
+extension Row {
+  /// A text as bytes, which in damaged storage need not be UTF-8.
+  func lossyText(_ column: Int32) throws -> String { String(decoding: try blob(column), as: UTF8.self) }
 }

@@ -84,25 +84,31 @@ extension Vault: StateStore {
     try storedIntents(on: connection).compactMap(\.intent)
   }
 
-  /// Deletes the intents that are damaged. They must not be sent, and are nobody's answer.
-  /// - Returns: their transactions as stored, which may be malformed.
-  package func takeDamagedIntents() throws(StateStoreError) -> [String] {
+  /// Deletes the intents that are damaged: they must not be sent.
+  /// - Parameter entry: makes the audit entry for one, from its transaction as stored, which may be malformed.
+  /// - Returns: the entries.
+  package func takeDamagedIntents(_ entry: (String) -> AuditEntry) throws(StateStoreError) -> [AuditEntry] {
     let damaged = try snapshot { connection in try storedIntents(on: connection).filter { $0.intent == nil } }
     guard !damaged.isEmpty else { return [] }
+    let entries = damaged.map { entry($0.transaction) }
     try transaction { connection in
-      for stored in damaged { try connection.run("DELETE FROM intents WHERE txn = ?", stored.transaction) }
+      for stored in damaged { try connection.run("DELETE FROM intents WHERE rowid = ?", stored.row) }
+      for entry in entries { try append(entry, on: connection) }
     }
-    return damaged.map(\.transaction)
+    return entries
   }
 
-  /// - Returns: for each row the transaction as stored, and the intent; nil if it is damaged.
+  /// - Returns: each row, the transaction as stored, and the intent; nil if it is damaged.
   private func storedIntents(
     on connection: borrowing Connection
-  ) throws -> [(transaction: String, intent: AnswerIntent?)] {
+  ) throws -> [(row: Int64, transaction: String, intent: AnswerIntent?)] {
     try connection.rows(
-      "SELECT txn, server, account, idempotency_key, decision, mark, body FROM intents ORDER BY txn"
+      """
+      SELECT txn, server, account, idempotency_key, decision, mark, body, rowid, CAST(txn AS BLOB)
+      FROM intents ORDER BY txn
+      """
     ) { row in
-      (try row.text(0), try unlessDamaged { try intent(in: row) })
+      (try row.integer(7), try row.lossyText(8), try unlessDamaged { try intent(in: row) })
     }
   }
 

@@ -30,7 +30,7 @@ extension Remove: OneShotCommand {
   /// Its keys, with which the token server could be notified, cannot be read.
   private func remove(damaged account: AccountID, from vault: Vault, in environment: TokenEnvironment) throws {
     let detail = "its record, or that of its server, was damaged; the token server was not notified"
-    try vault.wipe(ifThere: account, environment.auditEntry(.removed, account: account, detail: detail))
+    try vault.wipe(damaged: account, environment.auditEntry(.removed, account: account, detail: detail))
     say("the token server was not notified: delete the account there, too")
     requestReload(state)
     json.print(RemovalResponse(removed: account.text, serverNotified: false)) { "removed \($0.removed); \(detail)" }

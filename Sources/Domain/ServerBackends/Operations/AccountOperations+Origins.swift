@@ -8,7 +8,7 @@ extension AccountOperations {
   /// keys.
   /// - Throws: `AccountError.originOfTokenServer`, `StateStoreError`.
   package func requireResourceServer(_ origin: HTTPOrigin, for account: AccountRecord) throws {
-    let url = try store.servers().first { $0.id == account.server }?.url ?? ""
+    let url = try server(of: account).url
     guard !url.hasPrefix("https://") || HTTPOrigin(url).map({ $0 != origin }) == true else {
       throw AccountError.originOfTokenServer("\(origin)", account.id)
     }

@@ -30,6 +30,7 @@ extension AccountService {
 
   private func removeAll(_ progress: @escaping Progress) async -> FactoryResetResponse {
     let accounts = (try? vault.accounts()) ?? []
+    let damaged = ((try? vault.damagedAccounts()) ?? []).filter { id in !accounts.contains { $0.id == id } }
     let notified = await withTaskGroup(of: AccountID?.self) { group in
       group.addTask {
         try? await environment.sleep(for: Self.patience)
@@ -47,7 +48,8 @@ extension AccountService {
       return notified
     }
     return FactoryResetResponse(
-      removed: accounts.map(\.id.text), notNotified: accounts.map(\.id).filter { !notified.contains($0) }.map(\.text))
+      removed: (accounts.map(\.id) + damaged).map(\.text),
+      notNotified: (accounts.map(\.id).filter { !notified.contains($0) } + damaged).map(\.text))
   }
 
   /// - Returns: whether no token server lists the account any more.

@@ -189,8 +189,7 @@ struct ControlRequestHandler: Sendable {
     let unconfirmed = try vault.unresolvedIntents()
     let pending = pending(without: unconfirmed)
     var status = ServiceStatus(
-      running: true, accounts: accounts.count,
-      mustEnroll: Set(accounts.filter { $0.stage == .mustEnrollAgain }.map(\.id) + (try vault.damagedAccounts())).count)
+      running: true, accounts: accounts.count, mustEnroll: accounts.filter { $0.stage == .mustEnrollAgain }.count)
     status.processID = getpid()
     status.board = board.profile.name
     status.isSimulated = board.profile.kind == .simulated

@@ -220,13 +220,12 @@ final class TokenService: Service, UserState {
     let accounts = try vault.accounts()
     let damaged = try vault.damagedAccounts()
     for account in damaged { logger.error("\(StateStoreError.corrupt(.account(account)))") }
-    for transaction in try vault.takeDamagedIntents() {
-      logger.error("\(StateStoreError.corrupt(.intent(transaction))): it was deleted, and is not sent again")
-    }
+    let lostAnswers = try vault.takeLostAnswers(in: self.environment)
     for server in inbox.connectivity.all.keys { inbox.forget(server) }
     let active = Set(accounts.filter { $0.stage == .active }.map(\.server))
     let report = reporter()
     let environment = environment.reporting(to: report)
+    for entry in lostAnswers { environment.report(.audited(entry)) }
     let servers = try vault.servers().filter { active.contains($0.id) }.compactMap {
       try backends.client(for: $0, report: report)
     }

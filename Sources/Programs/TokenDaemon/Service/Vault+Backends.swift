@@ -58,3 +58,14 @@ extension OneTimePassword.Algorithm {
       }
   }
 }
+
+extension Vault {
+  /// Deletes answers that may have been sent, and whose records are damaged.
+  /// - Returns: an audit entry for each, as appended.
+  func takeLostAnswers(in environment: TokenEnvironment) throws(StateStoreError) -> [AuditEntry] {
+    try takeDamagedIntents { transaction in
+      let fault = StateStoreError.corrupt(.intent(transaction))
+      return environment.auditEntry(.unconfirmed, detail: "unknown: \(fault); it is not sent again")
+    }
+  }
+}

@@ -47,7 +47,9 @@ final class ExpiryTimer: ExpirySchedule, Service {
         do {
           let now = clock.now()
           if try await !expire(now: now) { shortest = .milliseconds(250) }
-          if isMore || deletion.isDue(every: Self.forgetEvery, now: now, uptime: Uptime.now()) {
+          let isDue = deletion.isDue(every: Self.forgetEvery, now: now, uptime: Uptime.now())
+          if deletion.isPostponed { isMore = false }
+          if isMore || isDue {
             let oldest = now - retention
             isMore = try await store.write { try $0.forget(endedBefore: oldest, now: now) }
           }
@@ -95,6 +97,8 @@ struct Deletion {
 
   private var looked: (now: Timestamp, uptime: Duration)?
   private var deleted: Duration?
+  /// Whether the clock was set forward since the call before.
+  private(set) var isPostponed = false
 
   init() {}
 
@@ -102,9 +106,9 @@ struct Deletion {
   ///   - now: the wall clock.
   ///   - uptime: of a clock that is not set.
   mutating func isDue(every interval: Duration, now: Timestamp, uptime: Duration) -> Bool {
-    let isJump = looked.map { (now - $0.now) - (uptime - $0.uptime) > Self.jump } ?? false
+    isPostponed = looked.map { (now - $0.now) - (uptime - $0.uptime) > Self.jump } ?? false
     looked = (now, uptime)
-    if isJump { deleted = uptime }
+    if isPostponed { deleted = uptime }
     guard deleted.map({ uptime - $0 >= interval }) ?? true else { return false }
     deleted = uptime
     return true

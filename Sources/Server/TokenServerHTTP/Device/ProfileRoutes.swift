@@ -122,9 +122,11 @@ struct ProfileRoutes: Sendable {
           throw DeviceAPIError(.alreadyEnrolled)
         }
         let effects = try database.failOpenTransactions(of: profile.name, now: now)
-        try database.setKeys(
-          of: profile, certificate: bytes, fingerprint: certificate.fingerprint,
-          serverKey: key.certificate.fingerprint, keyID: keyID)
+        guard
+          try database.setKeys(
+            of: profile, certificate: bytes, fingerprint: certificate.fingerprint,
+            serverKey: key.certificate.fingerprint, keyID: keyID)
+        else { throw DeviceAPIError(.keysNotExchanged) }
         return effects
       })
     return keyExchange(key, keyID: keyID)

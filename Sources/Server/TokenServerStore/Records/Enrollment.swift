@@ -4,15 +4,16 @@ package import TokenServerCore
 
 /// Mobile authentication enrollment (keys) and push enrollment of a profile.
 extension Database {
+  /// - Returns: false if the profile has been deleted.
   package func setKeys(
     of profile: Profile, certificate: [UInt8], fingerprint: String, serverKey: String, keyID: String
-  ) throws {
+  ) throws -> Bool {
     try run(
       """
       UPDATE profile SET certificate = ?, certificate_fingerprint = ?, server_key = ?, key_id = ?, acknowledged = 0,
         push_token = NULL, push_transport = NULL, disenrolled = 0
       WHERE client_id = ? AND id = ? AND deleted_at_ms IS NULL
-      """, [certificate, fingerprint, serverKey, keyID, profile.clientID, profile.id])
+      """, [certificate, fingerprint, serverKey, keyID, profile.clientID, profile.id]) > 0
   }
 
   /// - Returns: false if the profile has other keys by now, or none.

@@ -50,6 +50,25 @@ import Testing
     _ = try channel.finish()
   }
 
+  /// The encoder would write a chunk at the end of a response without a length.
+  @Test("A response to HEAD has a length, and its connection goes on") func head() throws {
+    let server = EarlyServer()
+    let channel = EmbeddedChannel()
+    try channel.pipeline.syncOperations.addHandlers(
+      [HalfClosedSocket(), FramingHandler(largestBody: 1024, readiness: Readiness()), server] as [any ChannelHandler])
+    for (method, uri) in [(HTTPMethod.HEAD, "/a"), (.GET, "/b")] {
+      let head = HTTPRequestHead(version: .http1_1, method: method, uri: uri, headers: ["Host": "h"])
+      try channel.writeInbound(HTTPServerRequestPart.head(head))
+      try channel.writeInbound(HTTPServerRequestPart.end(nil))
+    }
+    var lengths: [[String]] = []
+    while let part = try channel.readOutbound(as: HTTPServerResponsePart.self) {
+      if case .head(let head) = part { lengths.append(head.headers["content-length"]) }
+    }
+    #expect(server.uris == ["/a", "/b"] && lengths == [["0"], []])
+    _ = try channel.finish()
+  }
+
   @Test("While the server drains, a response says that it is the last one, and no request follows it")
   func draining() throws {
     let (server, readiness) = (EarlyServer(), Readiness())

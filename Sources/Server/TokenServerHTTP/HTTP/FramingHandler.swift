@@ -95,12 +95,13 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
       guard let request = unanswered.first else { break }
       // What is already in the pipeline gets its response, too.
       isClosing = request.isLast || (unanswered.count == 1 && readiness.state == .draining)
-      // The end of a response without a length is written as a chunk.
-      if request.isHead, !head.headers.contains(name: "content-length") { isClosing = true }
-      guard isClosing else { break }
       // Chunks are not for a client of HTTP/1.0: the body ends with the connection.
       if request.version.isOld { head.version = request.version }
-      head.headers.replaceOrAdd(name: "Connection", value: "close")
+      // The end of a response without a length would be written as a chunk.
+      if request.isHead, head.status.mayHaveResponseBody, !head.headers.contains(name: "content-length") {
+        head.headers.add(name: "Content-Length", value: "0")
+      }
+      if isClosing { head.headers.replaceOrAdd(name: "Connection", value: "close") }
       return context.write(wrapOutboundOut(.head(head)), promise: promise)
     case .body:
       // The client would take it for the response to its next request.

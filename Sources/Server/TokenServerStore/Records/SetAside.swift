@@ -124,8 +124,6 @@ private func literal(_ value: SQLValue) -> String {
   case .null: "NULL"
   case .integer(let number): "\(number)"
   case .real(let number): "\(number)"
-  // The literal is stored as a text, which cannot have it.
-  case .text(let text) where text.utf8.contains(0): "CAST(x'\(Array(text.utf8).lowercaseHex)' AS TEXT)"
   case .text(let text): "'\(text.replacing("'", with: "''"))'"
   case .blob(let bytes): "x'\(bytes.lowercaseHex)'"
   }

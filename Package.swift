@@ -498,7 +498,9 @@ let package = Package(
         "OneShotCommands", "ApprovalTestKit", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "SQLite",
         "Secrets", "TokenDaemon", "UnixSockets", "Vault", argumentParser,
       ]),
-    tests("RelayProtocolTests", of: ["HTTP", "MQTT", "RelayProtocol", "Secrets", "Threads", "UnixSockets"]),
+    tests(
+      "RelayProtocolTests",
+      of: ["ApprovalTestKit", "HTTP", "MQTT", "RelayProtocol", "Secrets", "Threads", "UnixSockets"]),
     tests("ControlProtocolTests", of: ["ControlProtocol", "JSONValues", "UnixSockets"]),
     // With the device process's side of the relay.
     tests(

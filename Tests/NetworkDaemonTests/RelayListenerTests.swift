@@ -96,17 +96,17 @@ import UnixSockets
       let following = Task {
         await relay.listen(at: "127.0.0.1:\(port)", isUp: { isUp.add() }, onHint: { hints.add() })
       }
-      #expect(await eventually { isUp.count == 1 })
+      try await eventually { isUp.count == 1 }
       do {
         let caller = try Caller(to: port)
         caller.send("POST /push HTTP/1.1\r\nHost: board\r\nContent-Length: 2\r\n\r\n{}")
         #expect(await caller.status == 200)
       }
-      #expect(await eventually { hints.count == 1 })
+      try await eventually { hints.count == 1 }
       following.cancel()
       #expect(await following.value == nil)
       // The port is free again, so that the order can be repeated.
-      #expect(await eventually { (try? ListenAddress("127.0.0.1:\(port)")?.listen()).map { close($0) } != nil })
+      try await eventually { (try? ListenAddress("127.0.0.1:\(port)")?.listen()).map { close($0) } != nil }
       guard case .refused? = await relay.listen(at: "everywhere", isUp: {}, onHint: {}) else {
         Issue.record("listens at a name")
         return
@@ -141,7 +141,7 @@ import UnixSockets
         relay: relay, environment: clock, logger: LimitedLog(logger, clock: clock.clock)
       ) { if $0 != nil { ends.add() } }
       let watching = Task { try await watch.run() }
-      #expect(await eventually { lines.withLock { $0 }.contains { $0.contains("reached the network process") } })
+      try await eventually { lines.withLock { $0 }.contains { $0.contains("reached the network process") } }
       #expect(ends.count == 0)
       watching.cancel()
       try await watching.value
@@ -154,16 +154,16 @@ import UnixSockets
       logger: LimitedLog(Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, clock: clock.clock)
     ) { if $0 != nil { ends.add() } else { returns.add() } }
     let watching = Task { try await watch.run() }
-    #expect(await eventually { ends.count == 1 })
+    try await eventually { ends.count == 1 }
     #expect(returns.count == 0)
     let listener = try listener(at: place)
     defer { unlink(place) }
     let running = Task { await listener.run() }
-    #expect(await eventually { returns.count == 1 })
+    try await eventually { returns.count == 1 }
     #expect(ends.count == 1)
     running.cancel()
     await running.value
-    #expect(await eventually { ends.count == 2 })
+    try await eventually { ends.count == 2 }
     watching.cancel()
     try await watching.value
   }
@@ -183,12 +183,4 @@ private struct PlainLogRecorder: LogHandler {
   }
 
   func log(event: LogEvent) { take("\(event.message)") }
-}
-
-private func eventually(_ isTrue: () -> Bool) async -> Bool {
-  for _ in 0..<500 {
-    if isTrue() { return true }
-    try? await Task.sleep(for: .milliseconds(10))
-  }
-  return isTrue()
 }

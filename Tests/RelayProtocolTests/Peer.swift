@@ -9,15 +9,21 @@ import UnixSockets
 final class Peer: Sendable {
   private let messages: [[UInt8]]
   private let closes: Bool
+  private let patience: Duration
   private let state = Mutex((orders: [[UInt8]](), receipts: [[UInt8]](), hangUps: 0))
 
-  /// - Parameter closes: whether it ends the connection after the messages, or waits.
-  init(_ messages: [[UInt8]], closes: Bool = false) {
+  /// - Parameters:
+  ///   - closes: whether it ends the connection after the messages, or waits.
+  ///   - patience: how long the device process waits for the first message; long, as the machine may be busy.
+  init(_ messages: [[UInt8]], closes: Bool = false, patience: Duration = .seconds(30)) {
     self.messages = messages
     self.closes = closes
+    self.patience = patience
   }
 
-  convenience init(_ replies: [RelayReply], closes: Bool = false) { self.init(replies.map(\.bytes), closes: closes) }
+  convenience init(_ replies: [RelayReply], closes: Bool = false, patience: Duration = .seconds(30)) {
+    self.init(replies.map(\.bytes), closes: closes, patience: patience)
+  }
 
   var orders: [RelayOrder] { state.withLock { $0.orders }.compactMap { try? RelayOrder($0) } }
   var receipts: [RelayReceipt] { state.withLock { $0.receipts }.compactMap { try? RelayReceipt($0) } }
@@ -25,7 +31,7 @@ final class Peer: Sendable {
   var hangUps: Int { state.withLock { $0.hangUps } }
 
   var relay: Relay {
-    Relay { [self] () throws(RelayError) in
+    Relay(patience: patience) { [self] () throws(RelayError) in
       let (device, network) = try socketPair()
       Task { await serve(network) }
       return device
@@ -54,12 +60,4 @@ func socketPair() throws(RelayError) -> (RelaySocket, RelaySocket) {
     throw .call("socketpair", errno: errno)
   }
   return (RelaySocket(UnixSocket(descriptor: ends[0])), RelaySocket(UnixSocket(descriptor: ends[1])))
-}
-
-func eventually(_ isTrue: () -> Bool) async -> Bool {
-  for _ in 0..<500 {
-    if isTrue() { return true }
-    try? await Task.sleep(for: .milliseconds(10))
-  }
-  return isTrue()
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import HTTP
 import MQTT
 import Synchronization
@@ -40,7 +41,7 @@ import Testing
         .mayNotRead(topic: "a"), .connected(topic: "b"), .refused(bytes: 99), .connected(topic: "a"),
       ])
     #expect(consumer.topics.withLock { $0 } == ["b", "a"])
-    #expect(await eventually { peer.receipts == [.init(isTaken: takes), .init(isTaken: takes)] })
+    try await eventually { peer.receipts == [.init(isTaken: takes), .init(isTaken: takes)] }
     #expect(peer.orders == [.subscribe(RelaySubscription(Self.subscription, authorities: nil))])
   }
 
@@ -51,7 +52,7 @@ import Testing
     )
     #expect(await run(peer, consumer) == .refused("over"))
     #expect(consumer.messages.withLock { $0 } == [[1]])
-    #expect(await eventually { peer.receipts == [.init(isTaken: true)] })
+    try await eventually { peer.receipts == [.init(isTaken: true)] }
   }
 
   @Test(
@@ -80,10 +81,10 @@ import Testing
   @Test("A canceled subscription is closed") func canceled() async throws {
     let peer = Peer([RelayReply.accepted, .subscribed(0)])
     let running = Task { await run(peer) }
-    #expect(await eventually { peer.orders.count == 1 })
+    try await eventually { peer.orders.count == 1 }
     running.cancel()
     #expect(await running.value == .closed)
-    #expect(await eventually { peer.hangUps == 1 })
+    try await eventually { peer.hangUps == 1 }
   }
 
   @Test("Attendance lasts until the network process ends") func attendance() async throws {

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import HTTP
 import Testing
 
 @testable import RelayProtocol
 
 @Suite("HTTP over the relay", .timeLimit(.minutes(1))) struct RelayHTTPTransportTests {
-  private static let request = HTTPRequest(
-    .get, "https://token.example/a", deadline: .milliseconds(200), maximumBodyBytes: 10)
+  private static let request = request(deadline: .seconds(30))
+  private static let briefRequest = request(deadline: .milliseconds(200))
   private static let head = RelayReply.head(HTTPResponse(status: 200, headers: ["A": "b"]))
+
+  private static func request(deadline: Duration) -> HTTPRequest {
+    HTTPRequest(.get, "https://token.example/a", deadline: deadline, maximumBodyBytes: 10)
+  }
 
   private func send(
     _ peer: Peer, _ request: HTTPRequest = request, trust: ServerTrust = ServerTrust()
@@ -20,7 +25,7 @@ import Testing
     let response = try await send(peer)
     #expect(response == HTTPResponse(status: 200, headers: ["A": "b"], body: [1, 2, 3]))
     #expect(peer.orders == [.send(Self.request, RelayTrust(ServerTrust(), authorities: nil))])
-    #expect(await eventually { peer.hangUps == 1 })
+    try await eventually { peer.hangUps == 1 }
   }
 
   @Test(
@@ -33,8 +38,9 @@ import Testing
       [.accepted, head, .chunk([1]), .failed(.canceled)],
     ], [false, true])
   func noResponse(replies: [RelayReply], closes: Bool) async throws {
+    let peer = Peer(replies, closes: closes, patience: .seconds(1))
     let began = ContinuousClock.now
-    let error = await #expect(throws: HTTPTransportError.self) { try await send(Peer(replies, closes: closes)) }
+    let error = await #expect(throws: HTTPTransportError.self) { try await send(peer, Self.briefRequest) }
     #expect(error != .canceled)
     // The time to accept the order, or the request's deadline.
     #expect(ContinuousClock.now - began < .seconds(10))
@@ -109,7 +115,7 @@ import Testing
       waiting.cancel()
       _ = await waiting.result
     }
-    #expect(await eventually { peer.hangUps == 1 })
+    try await eventually { peer.hangUps == 1 }
   }
 
   @Test("A stream whose network process ends fails") func streamFails() async throws {
@@ -122,9 +128,9 @@ import Testing
   @Test("A canceled request ends the order") func canceled() async throws {
     let peer = Peer([RelayReply.accepted])
     let sending = Task { try await send(peer, HTTPRequest(.get, "https://token.example/", deadline: .seconds(60))) }
-    #expect(await eventually { peer.orders.count == 1 })
+    try await eventually { peer.orders.count == 1 }
     sending.cancel()
     await #expect(throws: HTTPTransportError.canceled) { try await sending.value }
-    #expect(await eventually { peer.hangUps == 1 })
+    try await eventually { peer.hangUps == 1 }
   }
 }

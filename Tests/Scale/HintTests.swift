@@ -48,10 +48,10 @@ import Testing
   }
 
   private static func eventually<Value>(_ body: () throws -> Value?) throws -> Value {
-    for _ in 0..<200 {
+    for _ in 0..<3000 {
       if let value = try body() { return value }
       usleep(20_000)
     }
-    throw Curl.CurlError(description: "the device did not connect within 4 s")
+    throw Curl.CurlError(description: "the device did not connect within 60 s")
   }
 }

@@ -3,7 +3,7 @@ import ApprovalTestKit
 import Foundation
 import Testing
 
-/// Servers that are killed, and a database that is restarted, while users answer, with and without a PIN.
+/// Servers that are killed, and a database that is restarted or frozen, while users answer, with and without a PIN.
 @Suite(.timeLimit(.minutes(15)), .serialized) struct OutageTests {
   /// `SCALE_DEVICES` and `SCALE_SECONDS` make it larger; `SCALE_SEED` repeats a run.
   private static let devices = environment("SCALE_DEVICES") ?? 12

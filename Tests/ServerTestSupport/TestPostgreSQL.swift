@@ -157,6 +157,19 @@ package final class TestPostgreSQL: Sendable {
     try cluster.waitUntilReady()
   }
 
+  /// Stops all its processes, as on a machine that hangs: connections stay open, and nothing answers.
+  package static func freeze() throws { try shared.get().signalAll(SIGSTOP) }
+
+  package static func thaw() throws { try shared.get().signalAll(SIGCONT) }
+
+  private func signalAll(_ signal: Int32) throws {
+    let process = server.withLock(\.processIdentifier)
+    // Frozen first, so that it starts no process after the list was read.
+    kill(process, signal)
+    let children = try String(contentsOfFile: "/proc/\(process)/task/\(process)/children", encoding: .utf8)
+    for child in children.split(separator: " ").compactMap({ Int32($0) }) { kill(child, signal) }
+  }
+
   private func waitUntilReady() throws {
     let deadline = ContinuousClock.now + .seconds(60)
     while (try? query("SELECT 1")) == nil {

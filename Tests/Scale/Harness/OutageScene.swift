@@ -47,7 +47,7 @@ final class OutageScene: Sendable {
   deinit { sink.close() }
 
   /// Lets users work until a deadline, each on a thread of its own, while servers are killed and the database is
-  /// restarted.
+  /// restarted, or answers nothing for a time.
   /// - Returns: the number of outages.
   func run(_ users: [OutageUser], until deadline: ContinuousClock.Instant, seed: UInt64) async throws -> Int {
     let working = Observed(users.count + 1)
@@ -77,8 +77,14 @@ final class OutageScene: Sendable {
   }
 
   private func outage(_ number: Int, _ random: inout SeededGenerator) throws {
-    guard number % 6 != 5 else { return try TestPostgreSQL.restart() }
-    try group.restart(Int.random(in: 0..<servers, using: &random))
+    switch number % 6 {
+    case 2:
+      try TestPostgreSQL.freeze()
+      usleep(UInt32.random(in: 100_000...2_000_000, using: &random))
+      try TestPostgreSQL.thaw()
+    case 5: try TestPostgreSQL.restart()
+    default: try group.restart(Int.random(in: 0..<servers, using: &random))
+    }
   }
 
   /// Begins a transaction.

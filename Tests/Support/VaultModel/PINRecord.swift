@@ -36,13 +36,15 @@ extension VaultState {
   package func steps(of operation: Operation) -> [VaultState] {
     var next = self
     guard next.apply(operation) else { return [] }
-    var counted = cleared
+    // An attempt that is told to wait commits what was deferred before it, and nothing else.
+    let waiting = cleared
+    var counted = waiting
     guard let account = operation.attemptedAccount,
       let index = counted.pins.firstIndex(where: { $0.account == account }),
       counted.pins[index].failures < counted.pins[index].limit
     else { return [next] }
     counted.pins[index].failures += 1
-    return [counted, next]
+    return [waiting, counted, next]
   }
 
   /// What the vault that ran the operations reports, and what its next commit makes durable.

@@ -175,7 +175,8 @@ let tokenServerTargets: [Target] = [
   tests(
     "ReferenceServerTests",
     of: [
-      "BuiltPrograms", "DisplayText", "OpenSSLProgram", "ReferenceServer", "TokenServerCore", "TokenServerStore",
+      "ApprovalTestKit", "BuiltPrograms", "DisplayText", "OpenSSLProgram", "ReferenceServer", "TokenServerCore",
+      "TokenServerStore",
       "TokenServerHTTP", "TokenServerMetrics", "JSONSchema", "JSONValues", "RecordedLog", "ServerTestSupport",
       "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging, coreMetrics,
       .product(name: "HTTPTypes", package: "swift-http-types"),

@@ -106,7 +106,8 @@ private struct Typist: Sendable {
 
   func answer(_ transaction: String) async {
     guard let process = try? token.running else { return }
-    while process.isRunning, process.errors.count(of: "decided request \(transaction)") == 0 {
+    let deadline = ContinuousClock.now + patience
+    while process.isRunning, process.errors.count(of: "decided request \(transaction)") == 0, .now < deadline {
       // Longer than the guard time plus the time to encrypt an answer.
       try? await Task.sleep(for: .milliseconds(420))
       typed.change { $0 = true }

@@ -49,7 +49,8 @@ struct SimulatedUser: Sendable {
     guard let process = try? token.running,
       (try? await process.errors.line(with: "opened request \(transaction)")) != nil
     else { return }
-    while process.isRunning, process.errors.count(of: "decided request \(transaction)") == 0 {
+    let deadline = ContinuousClock.now + patience
+    while process.isRunning, process.errors.count(of: "decided request \(transaction)") == 0, .now < deadline {
       // Longer than the guard time, so that the press is accepted.
       try? await Task.sleep(for: .milliseconds(380))
       firstPress.change { $0 = $0 ?? .now }

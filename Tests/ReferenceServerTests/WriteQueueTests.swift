@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import GRDB
 import Synchronization
 import Testing
@@ -77,7 +78,7 @@ private final class CommitCounter: TransactionObserver, Sendable {
     }
     try await withThrowingTaskGroup { group in
       for id in ["a", "b", "c"] { group.addTask { try await insert(id, isUrgent: false) } }
-      while queue.count < 3 { try await Task.sleep(for: .milliseconds(1)) }
+      try await eventually("three changes wait") { queue.count >= 3 }
       #expect(commits.count == 0 && queue.dueCount == 0)
       try await insert("urgent", isUrgent: true)
       try await group.waitForAll()

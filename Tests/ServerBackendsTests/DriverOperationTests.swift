@@ -32,11 +32,9 @@ import Testing
   }
 
   /// Waits until the driver is asked, after the guard time.
-  private func asked(_ driver: ScriptedDriver, times: Int = 1) async {
-    while driver.calls.count < times {
-      await fixture.clock.untilAsleep()
-      fixture.clock.advance(by: .milliseconds(500))
-      for _ in 0..<100 { await Task.yield() }
+  private func asked(_ driver: ScriptedDriver, times: Int = 1) async throws {
+    try await fixture.clock.advance(by: .milliseconds(500), until: "the driver is asked") {
+      driver.calls.count >= times
     }
   }
 
@@ -47,7 +45,7 @@ import Testing
 
   @Test("The driver's data logs in") func login() async throws {
     let task = logIn(with: fixture.reader)
-    await asked(fixture.reader)
+    try await asked(fixture.reader)
     fixture.reader.say(.data(data))
     #expect(try await task.value.session.accessToken == "U")
     #expect(server.calls == ["log in with reader: signed"] && fixture.reader.calls.map(\.step) == [.authenticate])
@@ -56,7 +54,7 @@ import Testing
 
   @Test("The PIN, typed meanwhile, logs in and ends the driver's use") func typedPIN() async throws {
     let task = logIn(with: fixture.reader)
-    await asked(fixture.reader)
+    try await asked(fixture.reader)
     fixture.panel.perform(.typed("13579"))
     #expect(try await task.value.used == "pin")
     #expect(server.calls.isEmpty && fixture.reader.ended == 1 && fixture.panel.prompts.count == 1)
@@ -74,7 +72,7 @@ import Testing
   @Test("A driver that fails is asked three times, then the login wants the PIN") func failingDriver() async throws {
     let task = logIn(with: fixture.reader)
     for attempt in 1...3 {
-      await asked(fixture.reader, times: attempt)
+      try await asked(fixture.reader, times: attempt)
       fixture.reader.say(.failed("no reader"))
     }
     await fixture.panel.until(challenges: 4)
@@ -86,16 +84,16 @@ import Testing
 
   @Test("A driver that works again after a failure logs in") func workingAgain() async throws {
     let task = logIn(with: fixture.reader)
-    await asked(fixture.reader)
+    try await asked(fixture.reader)
     fixture.reader.say(.failed("no reader"))
-    await asked(fixture.reader, times: 2)
+    try await asked(fixture.reader, times: 2)
     fixture.reader.say(.data(data))
     #expect(try await task.value.used == "reader")
   }
 
   @Test("The driver's fallback asks for the PIN") func fallback() async throws {
     let task = logIn(with: fixture.reader)
-    await asked(fixture.reader)
+    try await asked(fixture.reader)
     fixture.reader.say(.fallback)
     await fixture.panel.until(challenges: 2)
     fixture.panel.perform(.typed("13579"))
@@ -108,14 +106,14 @@ import Testing
     await fixture.panel.until(challenges: 1)
     #expect(fixture.panel.prompts == [.authenticator(orPINOf: 5, hold: true)] && fixture.badge.calls.isEmpty)
     fixture.panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
-    await asked(fixture.badge)
+    try await asked(fixture.badge)
     fixture.badge.say(.data(data))
     _ = try await task.value
   }
 
   @Test("The driver's cancellation ends the login") func canceledByDriver() async throws {
     let task = logIn(with: fixture.reader)
-    await asked(fixture.reader)
+    try await asked(fixture.reader)
     fixture.reader.say(.canceled("no"))
     await #expect(throws: PanelDialog.EntryError.authenticatorCanceled("no")) { try await task.value }
     #expect(server.calls.isEmpty)
@@ -123,7 +121,7 @@ import Testing
 
   @Test("A denial at the panel ends a use of the driver") func denied() async throws {
     let task = logIn(with: fixture.reader)
-    await asked(fixture.reader)
+    try await asked(fixture.reader)
     fixture.panel.perform(.gesture(Gesture(.doublePress, held: .zero)))
     await #expect(throws: PanelDialog.EntryError.canceled) { try await task.value }
     #expect(fixture.reader.ended == 1)
@@ -135,7 +133,7 @@ import Testing
     await fixture.panel.until(challenges: 1)
     #expect(fixture.panel.prompts == [.confirmation] && fixture.reader.calls.isEmpty)
     fixture.panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
-    await asked(fixture.reader)
+    try await asked(fixture.reader)
     fixture.reader.say(.data(data))
     _ = try await task.value
     #expect(server.calls == ["register reader with signed in T"] && fixture.reader.calls.map(\.step) == [.register])
@@ -159,7 +157,7 @@ import Testing
       let data = try await authenticators().endRegistration(of: "reader", on: panel) { _ in }
       return try await authenticators().deregister("reader", with: data, in: session)
     }
-    await asked(fixture.reader)
+    try await asked(fixture.reader)
     fixture.reader.say(event)
     if let data {
       #expect(try await task.value)

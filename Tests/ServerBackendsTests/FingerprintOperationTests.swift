@@ -26,13 +26,11 @@ import Testing
   }
 
   /// Presents a finger, in another use of the reader each, after the guard time.
-  private func present(_ events: DriverEvent...) async {
+  private func present(_ events: DriverEvent...) async throws {
     for event in events {
       let uses = fixture.fingerprintReader.ended + 1
-      while fixture.fingerprintReader.calls.count < uses {
-        await fixture.clock.untilAsleep()
-        fixture.clock.advance(by: .milliseconds(500))
-        for _ in 0..<100 { await Task.yield() }
+      try await fixture.clock.advance(by: .milliseconds(500), until: "the reader is asked") {
+        fixture.fingerprintReader.calls.count >= uses
       }
       fixture.fingerprintReader.say(event)
       fixture.fingerprintReader.end()
@@ -44,11 +42,11 @@ import Testing
     return Task { _ = try await authenticators(at: server).register("finger", in: session, on: panel) { _ in } }
   }
 
-  private func holdAndPresent() async {
+  private func holdAndPresent() async throws {
     await fixture.panel.until(challenges: 1)
     #expect(fixture.panel.prompts == [.confirmation] && fixture.fingerprintReader.calls.isEmpty)
     fixture.panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
-    await present(.data(AuthenticatorData(SecretBytes(copying: []), registration: [7])))
+    try await present(.data(AuthenticatorData(SecretBytes(copying: []), registration: [7])))
   }
 
   @Test("A registration needs a hold, the finger and the PIN, which is asked for again if it is wrong")
@@ -56,7 +54,7 @@ import Testing
     let wrong = FailureCounts(max: 3, previous: 1)
     let server = AuthenticatorServer([], faults: [.pinIncorrect(wrong)])
     let task = register(at: server)
-    await holdAndPresent()
+    try await holdAndPresent()
     await fixture.panel.until(challenges: 3)
     #expect(server.calls.isEmpty)
     fixture.panel.perform(.typed("00000"))
@@ -72,7 +70,7 @@ import Testing
   @Test("A registration that is canceled at the PIN registers nothing") func canceled() async throws {
     let server = AuthenticatorServer([])
     let task = register(at: server)
-    await holdAndPresent()
+    try await holdAndPresent()
     await fixture.panel.until(challenges: 3)
     fixture.panel.perform(.gesture(Gesture(.cancelKeys, held: .zero)))
     await #expect(throws: PanelDialog.EntryError.canceled) { try await task.value }
@@ -89,7 +87,7 @@ import Testing
   @Test("The finger logs in") func login() async throws {
     let server = AuthenticatorServer([], registration: [7])
     let task = logIn(at: server)
-    await present(.canceled(FingerprintDriver.noMatch), match)
+    try await present(.canceled(FingerprintDriver.noMatch), match)
     #expect(try await task.value.session.accessToken == "U")
     #expect(server.calls == ["log in with finger: "])
   }
@@ -100,7 +98,7 @@ import Testing
     let server = AuthenticatorServer([], registration: [7])
     let task = logIn(at: server)
     let noMatch = DriverEvent.canceled(FingerprintDriver.noMatch)
-    await present(noMatch, noMatch, noMatch)
+    try await present(noMatch, noMatch, noMatch)
     await typePIN()
     #expect(try await task.value.used == "pin")
     #expect(server.calls == ["revoke finger of A: 3 fingers did not match"])
@@ -110,7 +108,7 @@ import Testing
   @Test("A reader that waits in vain leaves the PIN, and the registration") func noFinger() async throws {
     let server = AuthenticatorServer([], registration: [7])
     let task = logIn(at: server)
-    await present(.canceled(FingerprintDriver.noFinger))
+    try await present(.canceled(FingerprintDriver.noFinger))
     await typePIN()
     #expect(try await task.value.used == "pin")
     #expect(server.calls.isEmpty)

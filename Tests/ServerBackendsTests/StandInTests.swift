@@ -54,11 +54,7 @@ import Testing
   /// Answers in the use of the driver that is asked next, after the guard time.
   private func answer(_ driver: ScriptedDriver, _ make: (DriverCall) throws -> DriverEvent) async throws {
     let uses = driver.ended + 1
-    while driver.calls.count < uses {
-      await fixture.clock.untilAsleep()
-      fixture.clock.advance(by: .milliseconds(500))
-      for _ in 0..<100 { await Task.yield() }
-    }
+    try await fixture.clock.advance(by: .milliseconds(500), until: "the driver is asked") { driver.calls.count >= uses }
     driver.say(try make(try #require(driver.calls.last)))
     driver.end()
   }

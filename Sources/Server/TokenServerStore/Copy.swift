@@ -18,42 +18,53 @@ extension Store {
     table == "set_aside" ? "table_name, columns, why, at_ms" : "*"
   }
 
-  /// Copies all rows into an empty database, in one transaction, and compares them there before it is committed. What
-  /// concerns only a running server is left out.
+  /// Copies all rows of a SQLite file into an empty database, in one transaction. The database returns each row as it
+  /// has stored it, for a comparison with the original; before the end the rows are counted. What concerns only a
+  /// running server is left out. The rows are not held in memory.
   /// - Parameter report: called after each table with its number of rows.
   /// - Returns: the number of rows of each table.
   /// - Throws: `CopyError`; nothing is copied then.
   package func copy(
     to target: Store, report: @escaping @Sendable (_ table: String, _ rows: Int) -> Void
   ) async throws -> [String: Int] {
-    let rows = try await read { database in
-      try Self.tables.map {
-        (table: $0, rows: try database.rows("SELECT \(Self.columns(of: $0)) FROM \($0)").map(StoredRow.init))
+    guard let file = database as? SQLiteDatabase else {
+      throw CopyError(description: "only a SQLite database can be copied")
+    }
+    return try await target.write { copy in
+      try file.snapshot { original in
+        var counts: [String: Int] = [:]
+        for table in Self.tables {
+          let count = try Self.copy(table, from: original, to: copy)
+          counts[table.replacing("\"", with: "")] = count
+          report(table, count)
+        }
+        return counts
       }
     }
-    return try await target.write { database in
-      var counts: [String: Int] = [:]
-      for (table, rows) in rows {
-        guard try database.row("SELECT 1 FROM \(table) LIMIT 1") == nil else {
-          throw CopyError(description: "the table \(table) of the new database is not empty")
-        }
-        for row in rows { try database.insert(row, into: table) }
-        let names = rows.first?.names ?? []
-        let columns = names.isEmpty ? "*" : names.joined(separator: ", ")
-        let copies = try database.rows("SELECT \(columns) FROM \(table)").map(StoredRow.init)
-        guard Set(copies) == Set(rows), copies.count == rows.count else {
-          throw CopyError(description: "the copy of the table \(table) differs from the original")
-        }
-        counts[table.replacing("\"", with: "")] = rows.count
-        report(table, rows.count)
-      }
-      return counts
+  }
+
+  /// - Returns: the number of rows.
+  private static func copy(_ table: String, from original: any SQLTransaction, to copy: Database) throws -> Int {
+    guard try copy.row("SELECT 1 FROM \(table) LIMIT 1") == nil else {
+      throw CopyError(description: "the table \(table) of the new database is not empty")
     }
+    let difference = CopyError(description: "the copy of the table \(table) differs from the original")
+    var count = 0
+    try original.query("SELECT \(columns(of: table)) FROM \(table)", []) { row in
+      let row = StoredRow(row)
+      guard try copy.insert(row, into: table) == row else { throw difference }
+      count += 1
+      return true
+    }
+    guard try copy.row("SELECT COUNT(*) AS count FROM \(table)")?.count("count") == count else {
+      throw difference
+    }
+    return count
   }
 }
 
 /// The columns of a row, for a copy.
-private struct StoredRow: Sendable, Hashable {
+private struct StoredRow: Equatable {
   let names: [String]
   let values: [SQLValue]
 
@@ -65,9 +76,12 @@ private struct StoredRow: Sendable, Hashable {
 }
 
 extension Database {
-  fileprivate func insert(_ row: StoredRow, into table: String) throws {
+  /// - Returns: the row as it was stored.
+  fileprivate func insert(_ row: StoredRow, into table: String) throws -> StoredRow? {
     // Names of tables and columns are those of the schema, never of a request.
+    let columns = row.names.joined(separator: ", ")
     let places = row.names.map { _ in "?" }.joined(separator: ", ")
-    try run("INSERT INTO \(table) (\(row.names.joined(separator: ", "))) VALUES (\(places))", row.values)
+    return try self.row("INSERT INTO \(table) (\(columns)) VALUES (\(places)) RETURNING \(columns)", row.values)
+      .map(StoredRow.init)
   }
 }

@@ -24,6 +24,11 @@ struct SQLiteDatabase: SQLDatabase {
   /// On the thread of the caller: two changes of threads take longer than a read. A reader waits for no
   /// writer, but for the disk if a page is not in memory.
   func read<Value: Sendable>(_ body: @escaping @Sendable (any SQLTransaction) throws -> Value) async throws -> Value {
+    try snapshot(body)
+  }
+
+  /// As `read`.
+  func snapshot<Value>(_ body: (any SQLTransaction) throws -> Value) throws -> Value {
     do { return try readers.read(body) } catch { throw Self.translated(error) }
   }
 

@@ -19,6 +19,18 @@ import Testing
     #expect(table.enter(from: "d"))
   }
 
+  @Test("The networks of one IPv6 site have together eight times as many as one of them") func sites() throws {
+    let table = ConnectionTable(limit: 1000, limitPerSource: 2)
+    let networks = (0..<16).map { ConnectionSource.name(of: "2001:db8:1:\(String($0, radix: 16))::1") }
+    let entered = networks.flatMap { network in (0..<2).map { _ in table.enter(from: network) } }
+    #expect(entered.count(where: \.self) == 16 && table.total == 16)
+    #expect(table.enter(from: ConnectionSource.name(of: "2001:db8:2::1")))
+    #expect(table.enter(from: ConnectionSource.name(of: "192.0.2.1")))
+    #expect(!table.enter(from: networks[15]) && !table.attribute(to: networks[15]))
+    table.release(from: networks[0])
+    #expect(table.attribute(to: networks[15]) && !table.enter(from: networks[0]))
+  }
+
   @Test("The place of a kept connection is given away once") func keptPlaces() {
     let table = ConnectionTable(limit: 2, limitPerSource: 9)
     let closed = Mutex<[String]>([])

@@ -37,6 +37,7 @@ import Testing
     #expect(ends.count { $0 == .accepted || $0 == .denied } > users.count, "\(scene.record.faults)")
     #expect(ends.contains(.pinLimit), "\(scene.record.faults)")
     for user in users { try user.judge() }
+    try await scene.expectHints(for: users)
     try await scene.judge()
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The same load on one server with SQLite, and on one, two and four servers on PostgreSQL, all on this machine; the
-/// event streams of one server, and logins at a privacyIDEA.
+/// event streams of one server with either, and logins at a privacyIDEA.
 enum ScaleRows {
   static func measure(on stage: Stage) throws -> [Row] {
     let alone = try rows("1 server, SQLite", TokenServer(on: stage, named: "sqlite"))
@@ -13,7 +13,8 @@ enum ScaleRows {
           on: stage, named: "postgresql\(count)", database: cluster.newDatabase("bench\(count)"), servers: count)
         return try rows(
           count == 1 ? "1 server, PostgreSQL" : "\(count) servers, PostgreSQL, behind HAProxy", server)
-      } + StreamRows.measure(on: stage) + PrivacyIDEARows.measure(on: stage)
+      } + StreamRows.measure(on: stage) + StreamRows.measure(on: stage, database: cluster.newDatabase("streams"))
+      + PrivacyIDEARows.measure(on: stage)
   }
 
   private static func rows(_ name: String, _ server: TokenServer) throws -> [Row] {

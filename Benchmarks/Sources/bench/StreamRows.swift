@@ -9,6 +9,7 @@ final class StreamRows {
   /// The number of concurrent TLS handshakes.
   private static let abreast = 64
 
+  private let name: String
   private let server: TokenServer
   private let site: Site
   private var devices: [Device] = []
@@ -19,11 +20,14 @@ final class StreamRows {
   private var heartbeats = 0
   private var rows: [Row] = []
 
-  static func measure(on stage: Stage) throws -> [Row] {
+  /// - Parameter database: the URL of an empty PostgreSQL database; nil for SQLite.
+  static func measure(on stage: Stage, database: String? = nil) throws -> [Row] {
     try raiseDescriptorLimit(to: UInt(counts[counts.count - 1]) + 200)
-    let server = try TokenServer(on: stage, named: "stream-server")
+    let (name, directory) =
+      database == nil ? ("server", "stream-server") : ("server with PostgreSQL", "stream-server-postgresql")
+    let server = try TokenServer(on: stage, named: directory, database: database)
     defer { server.end() }
-    let measurement = StreamRows(server)
+    let measurement = StreamRows(name, server)
     let credential = try server.fleetToken()
     for count in counts {
       try measurement.register(count, credential)
@@ -32,7 +36,8 @@ final class StreamRows {
     return measurement.rows
   }
 
-  private init(_ server: TokenServer) {
+  private init(_ name: String, _ server: TokenServer) {
+    self.name = name
     self.server = server
     site = Site(server)
   }
@@ -82,13 +87,13 @@ final class StreamRows {
     let each = (memory - memoryBefore) * 1024 / Double(count - former)
     rows += [
       Row(
-        "server, \(count) idle streams: memory",
+        "\(name), \(count) idle streams: memory",
         "\(memory.text(0)) MiB resident, \(each.text(1)) KiB per new stream", goal: "all open", met: heartbeats >= count
       ),
       Row(
-        "server, \(count) idle streams: opening",
+        "\(name), \(count) idle streams: opening",
         "\(perSecond.text(0)) per second (\(seconds.text(1)) s for \(count - former)); \(shares)"),
-      Row("server, \(count) idle streams: processor", "\((idle * 100).text(1)) % of a core, heartbeats included"),
+      Row("\(name), \(count) idle streams: processor", "\((idle * 100).text(1)) % of a core, heartbeats included"),
     ]
   }
 

@@ -97,6 +97,17 @@ final class OutageScene: Sendable {
     return transaction
   }
 
+  /// Connects all devices at the same time. Each must get the hint of a new request, at whichever server it is begun.
+  func expectHints(for users: [OutageUser]) async throws {
+    let load = DrainLoad(server, portal)
+    for user in users { load.follow(user.device) }
+    try await eventually("\(users.count) streams") { load.streams == users.count ? () : nil }
+    let transactions = try users.map { try begin("login", of: $0.name, on: $0.device) }
+    try await eventually("hints on all streams") { load.seen.isSuperset(of: transactions) ? () : nil }
+    await load.stop()
+    #expect(load.failures.isEmpty)
+  }
+
   /// Compares what each server and the callback endpoint have with the model.
   func judge() async throws {
     let entries = record.entries

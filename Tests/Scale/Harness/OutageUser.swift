@@ -9,10 +9,10 @@ import ServerTestSupport
 /// A user with a device. Answers are repeated, as a token repeats them, until there is a response; the counts in it are
 /// compared with the user's own. For one thread at a time.
 final class OutageUser: @unchecked Sendable {
-  private let name: String
+  let name: String
   private let scene: OutageScene
   private var random: SeededGenerator
-  private var device: DeviceClient
+  private(set) var device: DeviceClient
   /// The number of wrong PINs since the last right one, at least and at most: a PIN that was sent once and got no
   /// response may be counted.
   private var failures = 0...0

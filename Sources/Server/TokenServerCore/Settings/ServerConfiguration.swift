@@ -190,7 +190,8 @@ package struct ServerConfiguration: Sendable, Equatable {
     package var devicesPerFleetToken = 100_000
     /// The maximum number of concurrent connections, including event streams.
     package var connections = 20_000
-    /// The maximum per source address (IPv6: per /64), without authenticated event streams.
+    /// The maximum per source address, without authenticated event streams. IPv6: per /64, and eight times as many per
+    /// /48.
     package var connectionsPerSource = 256
     /// From accept, or from the first byte of a later request, to the end of the response; not for event streams.
     package var requestSeconds = 30

@@ -1,43 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// Counts connections, in total and per source. An authenticated event stream counts only in total: a load balancer or
-/// NAT has one address for thousands of devices, and each device has one stream. So does the one connection that is
-/// kept for the next request of each device; it is closed when its place is needed.
+/// Counts connections, in total, per source, and per /48 of IPv6 sources, of which a customer of a provider has 65,536.
+/// An authenticated event stream counts only in total: a load balancer or NAT has one address for thousands of devices,
+/// and each device has one stream. So does the one connection that is kept for the next request of each device; it is
+/// closed when its place is needed.
 final class ConnectionTable: Sendable {
   private struct State {
     var total = 0
     /// Those of them that are being closed because their place was needed.
     var closing = 0
-    var sources: [String: Int] = [:]
+    var sources: Sources
     var kept = KeptConnections()
+  }
+
+  /// The connections of each source, and of each /48.
+  private struct Sources {
+    /// A /48 may have as many connections as this number of sources.
+    static let perSite = 8
+
+    let limit: Int
+    private var counts: [String: Int] = [:]
+
+    init(limit: Int) { self.limit = limit }
+
+    /// - Returns: false at a limit; nothing is counted then.
+    mutating func add(_ source: String) -> Bool {
+      let site = ConnectionSource.site(of: source)
+      let siteCount = site.map { counts[$0, default: 0] } ?? 0
+      guard counts[source, default: 0] < limit, siteCount / Self.perSite < limit else { return false }
+      counts[source, default: 0] += 1
+      if let site { counts[site] = siteCount + 1 }
+      return true
+    }
+
+    mutating func remove(_ source: String) {
+      for key in [source, ConnectionSource.site(of: source)].compactMap(\.self) {
+        counts[key] = counts[key].flatMap { $0 > 1 ? $0 - 1 : nil }
+      }
+    }
   }
 
   /// How many connections may be above the limit while others are being closed, which takes up to 200 ms each.
   private static let mostClosing = 128
 
   private let limit: Int
-  private let limitPerSource: Int
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
   init(limit: Int, limitPerSource: Int) {
     self.limit = limit
-    self.limitPerSource = limitPerSource
+    state = Mutex(State(sources: Sources(limit: limitPerSource)))
   }
 
   /// - Returns: whether the connection is within the limits. If so it is counted, until `leave`.
   func enter(from source: String) -> Bool {
     let (isWithinLimits, oldest) = state.withLock { state -> (Bool, KeptConnections.Close?) in
-      guard state.sources[source, default: 0] < limitPerSource else { return (false, nil) }
+      guard state.sources.add(source) else { return (false, nil) }
       var oldest: KeptConnections.Close?
       if state.total - state.closing >= limit {
-        guard state.closing < Self.mostClosing else { return (false, nil) }
-        oldest = state.kept.removeOldest()
-        guard oldest != nil else { return (false, nil) }
+        oldest = state.closing < Self.mostClosing ? state.kept.removeOldest() : nil
+        guard oldest != nil else {
+          state.sources.remove(source)
+          return (false, nil)
+        }
         state.closing += 1
       }
       state.total += 1
-      state.sources[source, default: 0] += 1
       return (true, oldest)
     }
     oldest?()
@@ -55,18 +83,12 @@ final class ConnectionTable: Sendable {
   /// Counts a connection for its source again.
   /// - Returns: false if the source is at its limit; the connection is not counted then.
   func attribute(to source: String) -> Bool {
-    state.withLock { state in
-      guard state.sources[source, default: 0] < limitPerSource else { return false }
-      state.sources[source, default: 0] += 1
-      return true
-    }
+    state.withLock { $0.sources.add(source) }
   }
 
   /// Stops counting a connection for its source.
   func release(from source: String) {
-    state.withLock { state in
-      state.sources[source] = state.sources[source].flatMap { $0 > 1 ? $0 - 1 : nil }
-    }
+    state.withLock { $0.sources.remove(source) }
   }
 
   /// Keeps an idle connection for the next request of its device, and closes the one that was kept for it before.

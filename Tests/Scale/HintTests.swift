@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import ProgramHarness
 import ReferenceProtocol
 import ServerTestSupport
 import Testing
@@ -15,7 +16,8 @@ import Testing
     supersede = true
     """
 
-  @Test("A connected device learns of each request at once, and counts as connected at all servers") func hints() throws
+  @Test("A connected device learns of each request at once, and counts as connected at all servers") func hints()
+    async throws
   {
     let server = try TokenServerProcess(configuration: Self.configuration, servers: 3)
     let portal = try server.addPortal()
@@ -24,7 +26,8 @@ import Testing
     var delays: [Duration] = []
     for _ in 0..<9 {
       // Until the other servers know that the device is connected, a request fails at once.
-      let (transaction, started) = try Self.eventually { () -> (String, ContinuousClock.Instant)? in
+      let (transaction, started) = try await eventually("the device is connected") {
+        () -> (String, ContinuousClock.Instant)? in
         let started = ContinuousClock.now
         let transaction = try server.begin(on: device, as: portal)
         let result = try server.result(of: transaction, as: portal)
@@ -45,13 +48,5 @@ import Testing
     var told = false
     while let line = other.nextLine() { told = told || line.contains("device-revoked") }
     #expect(told)
-  }
-
-  private static func eventually<Value>(_ body: () throws -> Value?) throws -> Value {
-    for _ in 0..<3000 {
-      if let value = try body() { return value }
-      usleep(20_000)
-    }
-    throw Curl.CurlError(description: "the device did not connect within 60 s")
   }
 }

@@ -134,12 +134,10 @@ import Testing
   @Test("A client that asks too often is slowed down") func rateLimit() throws {
     let server = try TokenServerProcess(configuration: configuration("[limits]\ndevice_requests_per_second = 1"))
     let (id, secret) = try server.addPortal("shop", "--introspection")
-    let statuses = try (1...8).map { _ in
-      try server.curl(
-        "--user", "\(id):\(secret)", "--data", "token=x", server.url + "/oauth/api/v2/token/introspect"
-      ).status
-    }
-    #expect(statuses.prefix(2) == [200, 200])
+    let ask = ["--user", "\(id):\(secret)", "--data", "token=x", server.url + "/oauth/api/v2/token/introspect"]
+    for _ in 1...2 { try server.curl(ask).expect(200) }
+    // At the same time, as on a busy machine each may take longer than the second after which another one is allowed.
+    let statuses = try server.curl.race(Array(repeating: (ask, nil), count: 40)).map(\.status)
     #expect(statuses.contains(429))
   }
 

@@ -142,7 +142,7 @@ import Testing
     let began = ContinuousClock.now
     #expect(server.stop() == 0)
     // The rest is for a busy machine; the client was waited for 5 s.
-    #expect(ContinuousClock.now - began < .seconds(3))
+    #expect(ContinuousClock.now - began < .milliseconds(4500))
     withExtendedLifetime(client) {}
   }
 }

@@ -88,8 +88,8 @@ package enum Operation: Sendable, Equatable {
   }
 
   /// Codes of a counter, a message that is answered and one that is deleted with its account, a PIN that is set,
-  /// changed, typed correctly and wrongly, a right PIN of one account before an attempt at another one that must wait,
-  /// and one account that is wiped at its attempt limit.
+  /// changed, typed correctly and wrongly, a right PIN before a message that is known, a right PIN of one account before
+  /// an attempt at another one that must wait, and one account that is wiped at its attempt limit.
   package static let beginning: [Operation] = [
     .putServer(.init(id: TokenServerID("s1"), kind: "reference", url: "https://s1", secrets: [])),
     .putAccount(
@@ -124,6 +124,10 @@ package enum Operation: Sendable, Equatable {
     .changePIN(AccountID("a1"), "13579", to: "24680", at: 0),
     .unlock(AccountID("a1"), "13579", at: 0),
     .unlock(AccountID("a1"), "24680", at: 0),
+    .keepMessage(
+      .init(
+        transaction: transactions[2], account: AccountID("a1"), reference: "second", receivedAtMilliseconds: 0,
+        contents: [])),
     .putAccount(
       .init(id: AccountID("a2"), server: TokenServerID("s1"), profile: "q", stage: .active, secrets: []), nil),
     .setPIN(.init(account: AccountID("a2"), limit: 3, digits: "13579", keys: [4, 5, 6]), at: 0),

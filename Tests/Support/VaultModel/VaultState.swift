@@ -128,10 +128,18 @@ extension VaultState {
   /// - Returns: whether the operation is possible; if not, nothing changes.
   @discardableResult
   package mutating func apply(_ operation: Operation) -> Bool {
+    // A message that the vault has already causes no commit: what was deferred stays deferred.
+    if case .keepMessage(let message) = operation, hasAccount(of: message), isKnown(message) { return true }
     var next = cleared
     guard next.change(by: operation) else { return false }
     self = next
     return true
+  }
+
+  private func hasAccount(of message: Message) -> Bool { accounts.contains { $0.id == message.account } }
+
+  private func isKnown(_ message: Message) -> Bool {
+    messages.contains { $0.transaction == message.transaction || $0.reference == message.reference }
   }
 
   private mutating func change(by operation: Operation) -> Bool {
@@ -186,11 +194,8 @@ extension VaultState {
   private mutating func applyToMessages(_ operation: Operation) -> Bool {
     switch operation {
     case .keepMessage(let message):
-      guard accounts.contains(where: { $0.id == message.account }) else { return false }
-      let isKnown = messages.contains {
-        $0.transaction == message.transaction || $0.reference == message.reference
-      }
-      if !isKnown { messages = (messages + [message]).sorted { $0.transaction.text < $1.transaction.text } }
+      guard hasAccount(of: message) else { return false }
+      if !isKnown(message) { messages = (messages + [message]).sorted { $0.transaction.text < $1.transaction.text } }
     case .endMessage(let transaction, let state, let key):
       for index in messages.indices where messages[index].transaction == transaction {
         guard messages[index].state == .pending else { continue }

@@ -176,8 +176,8 @@ let tokenServerTargets: [Target] = [
     "ReferenceServerTests",
     of: [
       "ApprovalTestKit", "BuiltPrograms", "DisplayText", "OpenSSLProgram", "ReferenceServer", "TokenServerCore",
-      "TokenServerStore",
-      "TokenServerHTTP", "TokenServerMetrics", "JSONSchema", "JSONValues", "RecordedLog", "ServerTestSupport",
+      "TokenServerStore", "TokenServerHTTP", "TokenServerMetrics", "JSONSchema", "JSONValues", "RecordedLog",
+      "ServerTestSupport",
       "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging, coreMetrics,
       .product(name: "HTTPTypes", package: "swift-http-types"),
       .product(name: "Hummingbird", package: "hummingbird"),

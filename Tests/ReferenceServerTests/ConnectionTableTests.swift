@@ -19,7 +19,7 @@ import Testing
     #expect(table.enter(from: "d"))
   }
 
-  @Test("The networks of one IPv6 site have together eight times as many as one of them") func sites() throws {
+  @Test("All /64 of one IPv6 /48 together have at most eight times the connections of one /64") func sites() throws {
     let table = ConnectionTable(limit: 1000, limitPerSource: 2)
     let networks = (0..<16).map { ConnectionSource.name(of: "2001:db8:1:\(String($0, radix: 16))::1") }
     let entered = networks.flatMap { network in (0..<2).map { _ in table.enter(from: network) } }

@@ -137,12 +137,15 @@ import Testing
       "POST /oauth/token HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n",
     ])
   func ends(text: String) throws {
-    let server = try TokenServerProcess()
-    let client = try SilentClient(server, text)
-    let began = ContinuousClock.now
-    #expect(server.stop() == 0)
-    // The rest is for a busy machine; the client was waited for 5 s.
-    #expect(ContinuousClock.now - began < .milliseconds(4500))
-    withExtendedLifetime(client) {}
+    // One of three times is enough: on a busy machine each step may be late. Without the limit, the client was waited for
+    // 5 s each time.
+    let isInTime = try (1...3).contains { _ in
+      let server = try TokenServerProcess()
+      let client = try SilentClient(server, text)
+      let began = ContinuousClock.now
+      #expect(server.stop() == 0)
+      return withExtendedLifetime(client) { ContinuousClock.now - began < .seconds(3) }
+    }
+    #expect(isInTime)
   }
 }

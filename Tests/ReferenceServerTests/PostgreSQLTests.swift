@@ -117,7 +117,8 @@ import Testing
     let error = await #expect(throws: StorageUnavailableError.self) { try await late.value }
     #expect(error?.reason == "busy")
     try await holder.value
-    #expect(try await store.read { try $0.issuer() } == nil)
+    // By the other store of the same database, which waits as long as a busy machine needs.
+    #expect(try await first.store.read { try $0.issuer() } == nil)
     try store.close()
   }
 

@@ -3,7 +3,6 @@ import Cryptography
 import Foundation
 import ProgramHarness
 import ReferenceProtocol
-import Secrets
 import ServerTestSupport
 import Testing
 
@@ -34,8 +33,8 @@ import Testing
       let key = "Idempotency-Key: \(keys[index])"
       return (try devices[index].arguments("POST", path, headers: [key]), JSON.encode(answers[index]))
     }
-    let wrong = SecretBytes(copying: [UInt8](repeating: 7, count: 32))
-    commands += try devices.map { (try $0.tokenArguments($0.loginForm(wrong)), nil) }
+    // Wrong PINs.
+    commands += try devices.map { (try $0.tokenArguments($0.loginForm(Random.secret(32))), nil) }
 
     try TestPostgreSQL.freeze()
     do {

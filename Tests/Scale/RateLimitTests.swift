@@ -4,7 +4,7 @@ import ReferenceProtocol
 import ServerTestSupport
 import Testing
 
-/// Limits of rates at several servers. The load balancer tells them who its clients are.
+/// Rate limits of several servers together. The load balancer tells them who its clients are.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct RateLimitTests {
   @Test("Wrong activation codes are limited for each client, in sum over the servers") func wrongCodes() throws {
     let server = try TokenServerProcess(servers: 2)

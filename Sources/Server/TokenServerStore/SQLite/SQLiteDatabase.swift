@@ -27,7 +27,7 @@ struct SQLiteDatabase: SQLDatabase {
     try snapshot(body)
   }
 
-  /// As `read`.
+  /// `read`, for callers that are not asynchronous.
   func snapshot<Value>(_ body: (any SQLTransaction) throws -> Value) throws -> Value {
     do { return try readers.read(body) } catch { throw Self.translated(error) }
   }

@@ -88,8 +88,8 @@ package enum Operation: Sendable, Equatable {
   }
 
   /// Codes of a counter, a message that is answered and one that is deleted with its account, a PIN that is set,
-  /// changed, typed correctly and wrongly, a right PIN before a message that is known, a right PIN of one account before
-  /// an attempt at another one that must wait, and one account that is wiped at its attempt limit.
+  /// changed, typed correctly and wrongly, a right PIN before a message that is known, a right PIN of one account
+  /// before an attempt at another one that must wait, and one account that is wiped at its attempt limit.
   package static let beginning: [Operation] = [
     .putServer(.init(id: TokenServerID("s1"), kind: "reference", url: "https://s1", secrets: [])),
     .putAccount(

@@ -69,8 +69,8 @@ enum ConfigurationTemplate {
     # device_requests_per_second = 200
     # open_requests_per_device = 100
     # devices_per_fleet_token = 100000
-    # At the same time, event streams among them; and from one address, without authenticated streams (IPv6: from one /64,
-    # and eight times as many from one /48).
+    # At the same time, event streams among them; and from one address, without authenticated streams (IPv6: from one
+    # /64, and eight times as many from one /48).
     # connections = 20000
     # connections_per_source = 256
     # Seconds for one request, from accept to the end of the response, and for a connection between requests, of others

@@ -57,9 +57,18 @@ final class HandlerFixture: Sendable {
         return
       }
       // A handler that has nothing left to do does not sleep.
-      if clock.hasSleepers { clock.advance(by: .milliseconds(500)) }
+      if clock.hasSleepers { await advance() }
       for _ in 0..<100 { await Task.yield() }
     }
+  }
+
+  /// Advances the clock by half a second, and leaves the tasks that this wakes time to act.
+  private func advance() async {
+    let sleeping = clock.sleeping
+    let wakesOne = clock.untilNextWakes.map { $0 <= .milliseconds(500) } ?? false
+    clock.advance(by: .milliseconds(500))
+    // They have acted when as many sleep again; one that does not sleep again costs this time.
+    if wakesOne { _ = try? await eventually(within: .milliseconds(50)) { clock.sleeping >= sleeping } }
   }
 
   /// Waits until the condition holds, without advancing the clock. Records an issue if it does not hold after 60 s of

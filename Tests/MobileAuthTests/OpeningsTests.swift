@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
+import Synchronization
 import Testing
 
 @testable import MobileAuth
@@ -24,6 +25,18 @@ import Testing
       return indications != nil
     }
     #expect(indications == [.mustEnroll])
+  }
+
+  /// Fails, in the service now and then, if a request that its opening has ended is opened again.
+  @Test("A request that left the list since the candidates were sorted is not opened") func delisted() async throws {
+    let openings = Openings(changes: ChangeSignal(), in: fixture.environment)
+    let opened = Mutex<[TransactionID]>([])
+    _ = openings.start([fixture.request(1), fixture.request(2)], listed: [HandlerFixture.transaction(2)]) { request in
+      opened.withLock { $0.append(request.transaction) }
+      return .ended([.mustEnroll])
+    }
+    try await eventually { openings.takeIndications() != nil }
+    #expect(opened.withLock { $0 } == [HandlerFixture.transaction(2)])
   }
 
   @Test("An opening that was canceled has no result") func canceled() async throws {

@@ -14,15 +14,16 @@ import Testing
 
   private var shown: TransactionID? { fixture.inbox.panel.shown.request?.pending.transaction }
 
-  /// Lists the requests and waits until the first of them is on the panel.
+  /// Lists the requests and waits until the first of them, which was not on the panel, can be answered there.
   private func show(_ numbers: [Int], of server: ScriptedServerClient) async {
+    let prompts = fixture.panel.prompts.count
     fixture.announce(numbers.map { request($0, of: server) }, by: server)
     let first = numbers.first.map(HandlerFixture.transaction)
-    await HandlerFixture.turn { shown == first }
+    await HandlerFixture.turn { shown == first && fixture.panel.prompts.count > prompts }
   }
 
   /// Lets time pass in steps; before each, `act` gets its number.
-  /// - Returns: how long it took until the condition held; nil if it did not.
+  /// - Returns: how long it took until the condition held, by the clock of the handler; nil if it did not.
   private func time(
     atMost limit: Duration, in length: Duration = .seconds(2), until isDone: () -> Bool,
     _ act: (Int) -> Void = { _ in }

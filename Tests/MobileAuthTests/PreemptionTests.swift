@@ -31,10 +31,10 @@ import Testing
 
   @Test("The next request after one that expired or was withdrawn is shown as another one", arguments: [true, false])
   func successorIsAnnounced(expires: Bool) async throws {
+    fixture.announceElsewhere(fixture.request(2, of: fixture.otherServer, lives: .seconds(600)))
+    fixture.announce(fixture.request(1, lives: .seconds(20)))
     try await fixture.withHandler {
-      fixture.announceElsewhere(fixture.request(2, of: fixture.otherServer, lives: .seconds(600)))
-      fixture.announce(fixture.request(1, lives: .seconds(20)))
-      await fixture.pass { fixture.panel.prompts.count == 1 }
+      await fixture.panel.until(challenges: 1)
       if expires { fixture.clock.advance(by: .seconds(20)) } else { fixture.announce() }
       await fixture.pass { fixture.panel.prompts.count == 2 }
     }

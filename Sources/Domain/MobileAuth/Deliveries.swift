@@ -145,8 +145,19 @@ final class Deliveries: Sendable {
     try state.withLock { $0.outcomes.popFirst()?.value }?.get().indications
   }
 
+  /// Whether a task ended in the background whose indications were not taken.
+  var hasOutcomes: Bool { state.withLock { !$0.outcomes.isEmpty } }
+
   /// Discards the outcomes of tasks that ended in the background. They are in the audit log.
-  func discardOutcomes() throws(StateStoreError) { while try takeIndications() != nil {} }
+  /// - Parameter kept: whose outcome is not discarded; nil for none.
+  func discardOutcomes(except kept: TransactionID?) throws(StateStoreError) {
+    let others = state.withLock { state in
+      let others = state.outcomes.filter { $0.key != kept }
+      state.outcomes = state.outcomes.filter { $0.key == kept }
+      return others
+    }
+    for outcome in others.values { _ = try outcome.get() }
+  }
 
   /// Cancels all tasks and waits for them. The outcomes of their answers are queried later.
   func cancel() async {

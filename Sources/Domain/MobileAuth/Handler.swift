@@ -90,15 +90,16 @@ package struct Handler: Sendable {
           try await waits.during { try await inbox.change(beyond: generation) }
           continue
         }
-        if let indications = try deliveries.takeIndications() { await show(indications) }
+        while let indications = try deliveries.takeIndications() { await show(indications) }
         let isEverythingKnown = try reconcile()
         let nextOpening = startOpenings(ranked)
         try openings.throwFault()
         if try await runPanelTask() {
-          try discardOutcomes()
-        } else if let request = nextRequest, let opened = openings.take(request.transaction) {
+          try discardOutcomes(except: nil)
+        } else if let request = nextRequest, !deliveries.hasOutcomes, let opened = openings.take(request.transaction) {
+          // An outcome that came since this pass began can be a wrong PIN of this request, and is shown first.
           try await handle(request, opened)
-          try discardOutcomes()
+          try discardOutcomes(except: request.transaction)
         } else if let indications = openings.takeIndications() {
           await showUntilSomethingIsReady(indications)
         } else {
@@ -195,10 +196,10 @@ package struct Handler: Sendable {
     if lastPrompt.begin(subject, at: environment.now) { await panel.show(.anotherRequest) }
   }
 
-  /// Discards outcomes of other requests: shown now, they would be mistaken for this request's outcome. They are in the
-  /// audit log.
-  private func discardOutcomes() throws(StateStoreError) {
-    try deliveries.discardOutcomes()
+  /// Discards outcomes of other requests: shown now, they would be mistaken for the outcome of this request, or of the
+  /// panel task (nil). They are in the audit log.
+  private func discardOutcomes(except transaction: TransactionID?) throws(StateStoreError) {
+    try deliveries.discardOutcomes(except: transaction)
     _ = openings.takeIndications()
   }
 

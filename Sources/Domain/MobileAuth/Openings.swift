@@ -90,7 +90,8 @@ final class Openings: Sendable {
 
   /// Starts openings that are due, and cancels openings that are no longer listed or are deferred.
   /// - Parameters:
-  ///   - candidates: requests in the order in which they would be shown.
+  ///   - candidates: requests in the order in which they would be shown. Those that are not listed are ignored: an
+  ///     opening may have ended them since they were sorted.
   ///   - listed: every pending request; openings of other requests are dropped.
   ///   - body: throws `StateStoreError`, or `CancellationError`, after which the outcome is unknown.
   /// - Returns: when to call again even if nothing has changed.
@@ -107,6 +108,7 @@ final class Openings: Sendable {
       state.late.formIntersection(listed)
       guard state.fault == nil else { return nil }
       var wakes: [MonotonicInstant] = []
+      let candidates = candidates.filter { listed.contains($0.transaction) }
       for server in Set(candidates.map(\.server)) {
         let own = candidates.filter { $0.server == server }
         guard let next = next(of: own, &state, now, &wakes) else { continue }

@@ -9,7 +9,9 @@ package final class ScriptedPanel: Panel {
     var challenge: AsyncStream<PanelEvent>.Continuation?
     var prompts: [Prompt] = []
     var openRequests: [Int] = []
-    var watchers: [(isSatisfied: @Sendable (State) -> Bool, wait: BoundedWait)] = []
+    /// The indications from this index on follow the last action and were not waited for; nil before the first action.
+    var unseen: Int?
+    var watchers: [(isSatisfied: @Sendable (inout State) -> Bool, wait: BoundedWait)] = []
   }
 
   /// How long an option is shown.
@@ -59,12 +61,22 @@ package final class ScriptedPanel: Panel {
 
   /// Performs a user action. Ignored while no prompt is armed, as on a real panel.
   package func perform(_ event: PanelEvent) {
-    state.withLock { _ = $0.challenge?.yield(event) }
+    state.withLock { state in
+      state.unseen = state.shown.count
+      state.challenge?.yield(event)
+    }
   }
 
-  /// Waits, without advancing the clock, until the panel shows `indication`.
+  /// Waits, without advancing the clock, until the panel shows `indication`, or has shown it since the last action and
+  /// since the indication of the last such wait: the handler may have gone on before the test waits.
   package func until(showing indication: Indication) async {
-    await wait(for: "\(indication) on the panel") { $0.shown.last == indication }
+    await wait(for: "\(indication) on the panel") { state in
+      guard let first = state.unseen, let index = state.shown[first...].firstIndex(of: indication) else {
+        return state.shown.last == indication
+      }
+      state.unseen = index + 1
+      return true
+    }
   }
 
   /// Waits until `count` prompts have been armed since the beginning.
@@ -72,11 +84,11 @@ package final class ScriptedPanel: Panel {
     await wait(for: "\(count) challenges") { $0.prompts.count >= count }
   }
 
-  private func wait(for what: String, _ isSatisfied: @escaping @Sendable (borrowing State) -> Bool) async {
+  private func wait(for what: String, _ isSatisfied: @escaping @Sendable (inout State) -> Bool) async {
     await BoundedWait.wait(for: { what }) { wait in
       let already = state.withLock { state in
-        if isSatisfied(state) { return true }
-        state.watchers.append(({ isSatisfied($0) }, wait))
+        if isSatisfied(&state) { return true }
+        state.watchers.append((isSatisfied, wait))
         return false
       }
       if already { wait.resume() }
@@ -89,7 +101,7 @@ package final class ScriptedPanel: Panel {
       var satisfied: [BoundedWait] = []
       var waiting = state.watchers
       waiting.removeAll { watcher in
-        guard watcher.isSatisfied(state) else { return false }
+        guard watcher.isSatisfied(&state) else { return false }
         satisfied.append(watcher.wait)
         return true
       }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import AuthenticatorPlugins
 
-@Suite("One use of a plug-in", .timeLimit(.minutes(2))) struct PluginUseTests {
+@Suite("One use of a plug-in", .timeLimit(.minutes(5))) struct PluginUseTests {
   @Test("Its hints come in order, then its answer") func answer() async throws {
     let plugin = try TestPlugin(
       #"""
@@ -82,7 +82,7 @@ import Testing
       (#"echo '{"data":"AQ=="}'; sleep 60"#, "does not end after its answer"),
     ])
   func wrong(script: String, reason: String) async throws {
-    let events = await (try TestPlugin(script)).events().filter { $0 != .waiting("x") }
+    let events = await (try TestPlugin(script)).events(patience: PluginPatience()).filter { $0 != .waiting("x") }
     guard events.count == 1, case .failed(let why) = events[0] else {
       Issue.record("\(events)")
       return
@@ -93,14 +93,19 @@ import Testing
   @Test("At its time limit it is killed with its children, and a later answer counts for nothing") func timeLimit()
     async throws
   {
-    let plugin = try TestPlugin(
-      #"""
-      sleep 300 & echo $! >"$folder/pid"
-      echo '{"waiting":"x"}'; sleep 1; echo '{"data":"AQID"}'
-      """#)
-    let events = await plugin.events(limit: .milliseconds(500))
-    #expect(events == [.waiting("x"), .failed("no answer within 500 ms")])
-    #expect(await plugin.until { $0.isGone })
+    // On a busy machine the program may begin, or be read, later.
+    for limit in [500, 5000, 30_000] {
+      let plugin = try TestPlugin(
+        #"""
+        sleep 300 & echo $! >"$folder/pid"
+        echo '{"waiting":"x"}'; sleep \#(limit / 500); echo '{"data":"AQID"}'; cat >/dev/null
+        """#)
+      let events = await plugin.events(limit: .milliseconds(limit))
+      guard events == [.waiting("x"), .failed("no answer within \(limit) ms")] else { continue }
+      #expect(await plugin.until { $0.isGone })
+      return
+    }
+    Issue.record("no use ends at its time limit")
   }
 
   @Test("A program that has left its process group is killed") func otherGroup() async throws {
@@ -138,7 +143,8 @@ import Testing
   @Test("Behind a socket, each use is a connection; a socket that appears later counts") func socket() async throws {
     let plugin = try TestPlugin("")
     let path = "\(plugin.folder)/socket"
-    let driver = PluginDriver(PluginConfiguration(authenticator: "badge", program: .socket(path)))
+    let driver = PluginDriver(
+      PluginConfiguration(authenticator: "badge", program: .socket(path)), patience: TestPlugin.patience)
     #expect(!driver.isAvailable)
     #expect(await driver.all(of: TestPlugin.call) == [.failed("connect \(path): No such file or directory")])
     let server = try TestListener(at: path) { line in

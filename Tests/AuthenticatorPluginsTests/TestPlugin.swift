@@ -28,26 +28,31 @@ final class TestPlugin: Sendable {
     }
   }
 
-  func driver(limit: Duration = .seconds(20)) -> PluginDriver {
+  /// - Parameter patience: by default long, as the machine may be busy.
+  func driver(limit: Duration = .seconds(60), patience: PluginPatience = TestPlugin.patience) -> PluginDriver {
     // A file that was just written cannot be executed while a process that was started meanwhile can write to it.
     let command = ["/bin/sh", program, "one", "two"]
     var configuration = PluginConfiguration(authenticator: "badge", program: .command(command))
     configuration.timeLimit = limit
-    return PluginDriver(configuration)
+    return PluginDriver(configuration, patience: patience)
   }
 
   /// All events of one use.
-  func events(limit: Duration = .seconds(20), _ call: DriverCall = TestPlugin.call) async -> [DriverEvent] {
-    await driver(limit: limit).all(of: call)
+  func events(
+    limit: Duration = .seconds(60), patience: PluginPatience = TestPlugin.patience
+  ) async -> [DriverEvent] {
+    await driver(limit: limit, patience: patience).all(of: Self.call)
   }
+
+  static let patience = PluginPatience(afterAnswer: .seconds(30))
 
   static let call = DriverCall(
     step: .authenticate, server: "h", account: "alice", authenticator: "badge", challenge: [UInt8](0..<32),
     registration: [1, 2])
 
-  /// Waits until a file of the script has this content, at most 20 s.
+  /// Waits until a file of the script has this content, at most 60 s.
   func until(_ isDone: (TestPlugin) -> Bool) async -> Bool {
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(60)
     while !isDone(self) {
       guard ContinuousClock.now < deadline else { return false }
       try? await Task.sleep(for: .milliseconds(5))

@@ -95,10 +95,10 @@ import Testing
     let indicator = SimulatedIndicator(clock: clock)
     var outputs = indicator.changes().makeAsyncIterator()
     _ = await outputs.next()
-    indicator.light(.blue)
+    indicator.light(.blue, in: LEDContext())
     indicator.sound(true)
     indicator.set(isConnected: false)
-    indicator.light(.green)
+    indicator.light(.green, in: LEDContext())
     indicator.set(isConnected: true)
     var seen: [SimulatedIndicator.Output] = []
     for _ in 0..<5 { if let output = await outputs.next() { seen.append(output) } }

@@ -40,7 +40,7 @@ struct ProcessTests {
     }
   }
 
-  @Test("Ends its thread", .timeLimit(.minutes(1))) func endsItsThread() async {
+  @Test("Ends its thread") func endsItsThread() async {
     await #expect(processExitsWith: .success) { [server = server as HostileServer] in
       // An address instead of a name: libcurl resolves names in separate threads.
       let request = HTTPRequest(.get, server.url("status/204", host: "127.0.0.1"))

@@ -6,7 +6,7 @@ import Testing
 @testable import CurlHTTP
 
 /// Each time the task that waits for a response is woken is a change of threads.
-@Suite("Buffers of responses", .timeLimit(.minutes(1))) struct TransferBufferTests {
+@Suite("Buffers of responses", .timeLimit(.minutes(5))) struct TransferBufferTests {
   private func head(_ length: String?, status: Int = 200) -> HTTPResponse {
     var response = HTTPResponse(status: status)
     response.headers["Content-Length"] = length
@@ -21,8 +21,11 @@ import Testing
     func set() { value.store(true, ordering: .releasing) }
   }
 
+  /// - Parameter limit: how long it waits for that at least.
   /// - Returns: whether the reader is woken before the response is complete.
-  private func isWokenEarly(_ buffer: TransferBuffer, _ head: HTTPResponse) async -> Bool {
+  private func isWokenEarly(
+    _ buffer: TransferBuffer, _ head: HTTPResponse, within limit: Duration = .zero
+  ) async -> Bool {
     let isWoken = Flag()
     let reader = Task {
       await buffer.wait()
@@ -31,7 +34,8 @@ import Testing
     for _ in 0..<20 { await Task.yield() }
     buffer.put(head: head)
     #expect(put([1, 2], into: buffer))
-    for _ in 0..<2000 where !isWoken.isSet { await Task.yield() }
+    let end = ContinuousClock.now + limit
+    repeat { for _ in 0..<2000 where !isWoken.isSet { await Task.yield() } } while !isWoken.isSet && .now < end
     let isEarly = isWoken.isSet
     buffer.finish(.success(()))
     await reader.value
@@ -65,7 +69,8 @@ import Testing
       (nil, "2", 200), (100, nil, 200), (100, "101", 200), (100, "-1", 200), (100, "2", 302), (100, "2", 401),
     ] as [(Int?, String?, Int)])
   func others(limit: Int?, length: String?, status: Int) async {
-    #expect(await isWokenEarly(TransferBuffer(gathersUpTo: limit), head(length, status: status)))
+    #expect(
+      await isWokenEarly(TransferBuffer(gathersUpTo: limit), head(length, status: status), within: .seconds(60)))
   }
 
   /// Fails if a response that is longer than it says stops the transfer forever.

@@ -84,7 +84,7 @@ extension EndToEnd {
       }
       #expect(try await shown(by: token)?.contains("deviceTampering") == true)
       let mark = try token.log.mark
-      let push = try #require(fixture.am.send("ann"))
+      let push = try #require(fixture.am.send("ann", timeout: 600))
       try await fixture.deliver(push)
       let name = try await eventually("\(count) requests that wait") {
         let waiting = try await token.pending()

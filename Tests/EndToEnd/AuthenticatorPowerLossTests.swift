@@ -53,6 +53,7 @@ private struct AuthenticatorTrial {
     name = "Employee number"
     kind = "custom"
     scripts = "\(scripts)"
+    time_limit_seconds = 60
     [[type]]
     name = "transfer"
     method = "push_with_custom_authenticator"

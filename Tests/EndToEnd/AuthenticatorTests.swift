@@ -16,12 +16,14 @@ extension EndToEnd {
       name = "Employee number"
       kind = "custom"
       scripts = "\(scripts)"
+      time_limit_seconds = 60
       max_failures = 2
       [[authenticator]]
       id = "badge"
       name = "Badge"
       kind = "custom"
       scripts = "\(scripts)"
+      time_limit_seconds = 60
       [[type]]
       name = "transfer"
       method = "push_with_custom_authenticator"

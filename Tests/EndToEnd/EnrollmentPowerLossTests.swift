@@ -14,7 +14,7 @@ extension EndToEnd {
     func aKilledEnrollmentGoesOnWithTheSameURI(lane: Int) async throws {
       var dice = Dice(seed: Self.dice.seed &+ UInt64(lane))
       try await withScene { fixture in
-        let whole = try await timeOfAnEnrollment(in: fixture)
+        var whole = try await timeOfAnEnrollment(in: fixture)
         var interrupted = 0
         for number in 1...Self.cutsPerLane {
           let delay = whole * Double.random(in: 0...1.1, using: &dice)
@@ -34,6 +34,9 @@ extension EndToEnd {
             interrupted += 1
             let again = try await token.enroll(uri)
             #expect(again.exit == .code(0), "\(context): \(again.errors)")
+          } else {
+            // The machine was busy while the time was measured.
+            whole = min(whole, delay)
           }
           #expect(try await token.accounts().map(\.stage) == ["active"], "\(context)")
           #expect(try await fixture.server.devices().count == before + 1, "\(context)")

@@ -12,7 +12,7 @@ extension EndToEnd {
       [[type]]
       name = "brief"
       method = "push"
-      request_expires_in = 10
+      request_expires_in = 30
       """
 
     private static let newerServer =

@@ -35,6 +35,7 @@ extension EndToEnd {
       name = "Employee number"
       kind = "custom"
       scripts = "\(scripts.path)"
+      time_limit_seconds = 60
       [[type]]
       name = "transfer"
       method = "push_with_custom_authenticator"

@@ -15,8 +15,10 @@ extension EndToEnd.Plugins {
     let key = try TestSecurityKey(at: path)
     defer { key.stop() }
     /// Waits until the key has been asked again, and kills the program that asked.
-    func kill(after calls: Int) async throws {
+    /// - Parameter behavior: of the key when the next program asks, which may be soon.
+    func kill(after calls: Int, then behavior: TestSecurityKey.Behavior) async throws {
       _ = try await eventually("the key is asked") { key.calls.count > calls ? true : nil }
+      key.set(behavior)
       let killed = processes(with: path)
       #expect(killed.count == 1)
       for process in killed { Glibc.kill(process, SIGKILL) }
@@ -27,19 +29,15 @@ extension EndToEnd.Plugins {
       key.set(.untouched)
       let before = key.calls.count
       let transaction = try await fixture.askForPIN(type: "transfer")
-      try await kill(after: before)
-      key.set(.touched(after: .zero))
+      try await kill(after: before, then: .touched(after: .zero))
       #expect(try await fixture.settled(transaction).hasPrefix("approved, receipt "))
       let result = try await fixture.portal.finalResult(of: transaction)
       #expect(result.isAuthenticated && result.authenticationMethod == "push_with_custom_authenticator")
 
       key.set(.untouched)
-      var asked = key.calls.count
+      let asked = key.calls.count
       let second = try await fixture.askForPIN(type: "transfer")
-      for _ in 1...3 {
-        try await kill(after: asked)
-        asked = key.calls.count
-      }
+      for number in 0..<3 { try await kill(after: asked + number, then: .untouched) }
       try await token.type("13589")
       #expect(try await fixture.settled(second).hasPrefix("approved, receipt "))
       #expect(try await fixture.portal.finalResult(of: second).authenticationMethod == "push_with_pin")

@@ -41,6 +41,7 @@ struct PINAnswerTrial {
     }
     try await token.kill9()
     await typing.value
+    try await fixture.allIsAnswered()
     try await token.startConnected()
 
     let result = try await fixture.portal.result(of: transaction)
@@ -107,11 +108,16 @@ private struct Typist: Sendable {
   func answer(_ transaction: String) async {
     guard let process = try? token.running else { return }
     let deadline = ContinuousClock.now + patience
-    while process.isRunning, process.errors.count(of: "decided request \(transaction)") == 0, .now < deadline {
-      // Longer than the guard time plus the time to encrypt an answer.
-      try? await Task.sleep(for: .milliseconds(420))
-      typed.change { $0 = true }
-      try? await token.press(keys: keys)
+    while process.isRunning, .now < deadline {
+      // Not while the token handles an earlier entry: this one would be another attempt.
+      let isAsked = try? await token.pendingRequests().contains { $0.transaction == transaction && $0.pressCounts }
+      guard process.errors.count(of: "decided request \(transaction)") == 0 else { return }
+      if isAsked == true {
+        typed.change { $0 = true }
+        try? await token.press(keys: keys)
+      } else {
+        try? await Task.sleep(for: .milliseconds(20))
+      }
     }
   }
 }

@@ -49,6 +49,7 @@ struct PINChangeTrial {
     try await token.kill9()
     _ = try? await typing.value
     let outcome = try await change.outcome()
+    try await fixture.allIsAnswered()
     try await token.startConnected()
 
     let isChanged = server.logged(": PIN changed") > changedBefore

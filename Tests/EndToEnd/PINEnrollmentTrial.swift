@@ -46,6 +46,7 @@ struct PINEnrollmentTrial {
     try await token.kill9()
     _ = try? await typing.value
     _ = try await enrollment.outcome()
+    try await fixture.allIsAnswered()
 
     try await token.start()
     let isActive = try await token.accounts().map(\.stage) == ["active"]
@@ -64,9 +65,12 @@ struct PINEnrollmentTrial {
     try model.require(try await fixture.portal.devices(of: user).map(\.pushAuthenticationEnabled) == [true], "no push")
     let login = try await eventually("a login") { () -> ChildProcess? in
       let login = try token.begin("login")
-      // The service may not have loaded the new account yet.
-      try await Task.sleep(for: .milliseconds(200))
-      return login.isRunning ? login : nil
+      // It ends if the service has not loaded the new account yet.
+      let isAsked = try await eventually("the prompt or the end of a login") { () -> Bool? in
+        guard login.isRunning else { return false }
+        return try await token.led() == Wanted.pin.rawValue ? true : nil
+      }
+      return isAsked ? login : nil
     }
     try await token.type(isChosen ? first : second)
     let outcome = try await login.outcome()

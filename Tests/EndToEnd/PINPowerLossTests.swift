@@ -24,7 +24,9 @@ extension EndToEnd {
       var dice = Dice(seed: Self.dice.seed &+ UInt64(lane))
       var model = PINModel(pin: "13589")
       let cuts = try #require(Self.plan[kind]).cuts
-      try await withPINScene(settings: "max_pin_attempts = 5") { fixture in
+      let proxy = try DisconnectingProxy()
+      defer { proxy.close() }
+      try await withPINScene(settings: "max_pin_attempts = 5", behind: proxy) { fixture in
         for number in 1...cuts {
           do {
             switch kind {

@@ -19,7 +19,7 @@ extension EndToEnd {
         let presence = try await broker.follow(topic)
         try await presence.output.line(with: "online")
         let mark = try fixture.token.log.mark
-        let push = try #require(fixture.am.send("ann", .plain, timeout: 120))
+        let push = try #require(fixture.am.send("ann", .plain, timeout: 600))
         try await broker.publish(push, to: mailbox)
         try await fixture.accept(push, from: mark)
         // A repeated message is recognized; neither it nor an invalid message blocks others.
@@ -28,7 +28,7 @@ extension EndToEnd {
 
         try await fixture.token.kill9()
         try await presence.output.line(with: "offline")
-        let later = try #require(fixture.am.send("ann", .plain, timeout: 120))
+        let later = try #require(fixture.am.send("ann", .plain, timeout: 600))
         try await broker.publish(later, to: mailbox)
         try await broker.stop()
         try await broker.start()
@@ -65,7 +65,7 @@ extension EndToEnd {
 
         try await broker.start()
         for (realm, mailbox) in [(fixture.am, mailboxes[0]), (beta, mailboxes[1])] {
-          let push = try #require(realm.send("ann", .plain, timeout: 120))
+          let push = try #require(realm.send("ann", .plain, timeout: 600))
           let mark = try fixture.token.log.mark
           try await broker.publish(push, to: mailbox)
           try await fixture.accept(push, at: realm, from: mark, within: .seconds(70))

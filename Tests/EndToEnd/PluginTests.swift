@@ -35,6 +35,7 @@ extension EndToEnd {
       name = "\(id)"
       kind = "custom"
       \(verifier)
+      \(verifier.hasPrefix("scripts") ? "time_limit_seconds = 60" : "")
 
       """
     }

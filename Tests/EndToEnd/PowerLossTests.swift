@@ -15,7 +15,9 @@ extension EndToEnd {
       var dice = Dice(seed: Self.dice.seed &+ UInt64(lane))
       let sink = try CallbackSink()
       defer { sink.close() }
-      try await withScene { fixture in
+      let proxy = try DisconnectingProxy()
+      defer { proxy.close() }
+      try await withScene(behind: proxy) { fixture in
         var expected: Set<String> = []
         for number in 1...Self.cutsPerLane {
           let trial = Trial(fixture: fixture, callback: sink.address, cut: .random(using: &dice))
@@ -75,6 +77,7 @@ private struct Trial {
     let transaction = try await asking.value
     try await holding.value
 
+    try await fixture.allIsAnswered()
     try await token.startConnected()
     let isApproved = try await fixture.portal.result(of: transaction).isAuthenticated
     if isApproved {

@@ -89,7 +89,7 @@ extension EndToEnd {
           ["Authorization: DPoP x", "DPoP: e30.e30.AA"], ["Authorization: DPoP x", "DPoP: W10.W10.AA"],
         ] {
           let words = [
-            "-sS", "-m", "10", "--cacert", fixture.server.directory + "/ca.pem", "-o", "/dev/null", "-w",
+            "-sS", "-m", "60", "--cacert", fixture.server.directory + "/ca.pem", "-o", "/dev/null", "-w",
             "%{http_code}",
           ]
           let outcome = try await run("curl", words + headers.flatMap { ["-H", $0] } + [url]).succeeded()

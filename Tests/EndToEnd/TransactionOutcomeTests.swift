@@ -9,7 +9,7 @@ extension EndToEnd {
       [[type]]
       name = "brief"
       method = "push"
-      request_expires_in = 10
+      request_expires_in = 30
       """
 
     private static let lone = """
@@ -36,7 +36,7 @@ extension EndToEnd {
       try await withScene(types: Self.brief) { fixture in
         let transaction = try await fixture.ask(type: "brief")
         try await fixture.token.asks("confirmation wanted")
-        async let hold: Void = fixture.token.hold(seconds: 12)
+        async let hold: Void = fixture.token.hold(seconds: 32)
         try await fixture.token.shows("held long enough: release to accept")
         #expect(try await fixture.settled(transaction) == "expired")
         try await hold

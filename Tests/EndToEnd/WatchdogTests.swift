@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
+import Foundation
 import Glibc
 import ProgramHarness
 import Testing
@@ -39,6 +41,15 @@ extension EndToEnd {
       }
     }
 
+    private static func isStopped(_ process: Int32) throws -> Bool {
+      let tasks = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")
+      return tasks.allSatisfy { task in
+        // A thread may have ended since.
+        guard let status = try? wholeText(of: "/proc/\(process)/task/\(task)/status") else { return true }
+        return status.contains("\nState:\tT")
+      }
+    }
+
     @Test("A running service reports to the watchdog of the service manager, a stopped process does not")
     func stoppedProcessIsSilent() async throws {
       let manager = try ManagerSocket()
@@ -47,8 +58,8 @@ extension EndToEnd {
         for message in ["READY=1", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1"] { try await manager.receives(message) }
         let process = try fixture.token.running
         process.send(SIGSTOP)
+        _ = try await eventually("the stop of all threads") { try Self.isStopped(process.processID) ? true : nil }
         // What was sent before.
-        try await Task.sleep(for: .milliseconds(200))
         while manager.next() != nil {}
         try await Task.sleep(for: .seconds(2))
         #expect(manager.next() == nil)

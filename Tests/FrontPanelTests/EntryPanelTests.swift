@@ -104,11 +104,11 @@ import Testing
   @Test("The LED status contains the number of preceding entries") func entriesAreCounted() async throws {
     try await onPanel { panel in
       var events = await armed(panel)
-      #expect(await panel.showingAfterEntries.entries == 0)
+      #expect(await panel.ledContext.entries == 0)
       type("1234E")
       #expect(await events.next() == .touched)
       #expect(await events.next() == .released)
-      #expect(await panel.showingAfterEntries.entries == 1)
+      #expect(await panel.ledContext.entries == 1)
       let former = await panel.keypadEvents
       type("56789E")
       #expect(await events.next() == .touched)
@@ -116,7 +116,7 @@ import Testing
       // No entry is requested anymore.
       type("1E")
       try await eventually { await panel.keypadEvents == former + 8 }
-      #expect(await panel.showingAfterEntries.entries == 2)
+      #expect(await panel.ledContext.entries == 2)
     }
   }
 

@@ -15,7 +15,7 @@ final class TestIndicator: Indicator {
   private let state = Mutex<[LEDColor?]>([])
 
   var lit: [LEDColor?] { state.withLock { $0 } }
-  func light(_ color: LEDColor?) { state.withLock { $0.append(color) } }
+  func light(_ color: LEDColor?, in context: LEDContext) { state.withLock { $0.append(color) } }
 }
 
 final class TestSounder: Sounder {

@@ -4,7 +4,7 @@ import ProgramHarness
 import Testing
 
 /// Messages of a real mosquitto broker, with TLS and a password.
-@Suite("Delivery", .timeLimit(.minutes(2)))
+@Suite("Delivery", .timeLimit(.minutes(5)))
 struct DeliveryTests {
   @Test("A message arrives, once", arguments: [Broker.Version.v311, .v5])
   func messageArrivesOnce(version: Broker.Version) async throws {

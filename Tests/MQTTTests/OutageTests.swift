@@ -5,7 +5,7 @@ import ProgramHarness
 import Testing
 
 /// Brokers that stop, restart, or do not exist.
-@Suite("Outages", .timeLimit(.minutes(2)))
+@Suite("Outages", .timeLimit(.minutes(5)))
 struct OutageTests {
   @Test("A restarted broker still has undelivered messages", arguments: [Broker.Version.v311, .v5])
   func restartedBrokerStillHasUndeliveredMessages(version: Broker.Version) async throws {
@@ -60,20 +60,25 @@ struct OutageTests {
     let broker = try await TestBroker()
     let presence = try await broker.follow("presence/1")
     let settings = ExitSettings(port: broker.port, authority: broker.authority)
-    await #expect(processExitsWith: .signal(SIGKILL)) { [settings = settings as ExitSettings] in
+    let flag = broker.directory.file("is-online")
+    let noticing = Task {
+      try await presence.output.line(with: "online")
+      _ = try broker.directory.write("", to: "is-online")
+    }
+    await #expect(processExitsWith: .signal(SIGKILL)) { [settings = settings as ExitSettings, flag = flag as String] in
       let mailbox = Subscriber(
         at: settings.broker, topics: ["mailbox/1"], clientID: "token1", presence: "presence/1", random: { 0 },
         report: { report in
           guard case .connected = report else { return }
           // The calling thread has not sent "online" yet.
           Task {
-            try await Task.sleep(for: .milliseconds(300))
+            for _ in 1...6000 where access(flag, F_OK) != 0 { try await Task.sleep(for: .milliseconds(10)) }
             kill(getpid(), SIGKILL)
           }
         })
       try await mailbox.run { _, _ in true }
     }
-    try await presence.output.line(with: "online")
+    try await noticing.value
     try await presence.output.line(with: "offline")
     // Retained: later subscribers receive it, too.
     let later = try await broker.follow("presence/1")

@@ -5,7 +5,7 @@ import Testing
 @testable import MQTT
 
 /// Many topics over one connection, at a real mosquitto broker.
-@Suite("Topics of one connection", .timeLimit(.minutes(2))) struct TopicTests {
+@Suite("Topics of one connection", .timeLimit(.minutes(5))) struct TopicTests {
   private let both: Set<String> = ["mailbox/1", "mailbox/2"]
 
   @Test("Messages of all topics arrive, each with its topic", arguments: [Broker.Version.v311, .v5])
@@ -17,9 +17,9 @@ import Testing
     for number in [1, 50, 100] { try await broker.publish("to \(number)", to: "mailbox/\(number)") }
     try await consumer.got(["to 1", "to 50", "to 100"])
     #expect(consumer.seen.value.topics == ["mailbox/1", "mailbox/50", "mailbox/100"])
-    #expect(broker.log?.lines.count { $0.contains("New client connected") && $0.contains("as token1") } == 1)
     // What is not acknowledged is delivered again.
     try await broker.acknowledged(3)
+    #expect(broker.log?.lines.count { $0.contains("New client connected") && $0.contains("as token1") } == 1)
     await consumer.stop()
     try await broker.publish("meanwhile", to: "mailbox/7")
     try await Consumer(of: broker.broker(version: version), topics: topics).got(["meanwhile"])

@@ -5,7 +5,7 @@ import ProgramHarness
 import Testing
 
 /// Which brokers are trusted and which connections succeed, and the error messages of the others.
-@Suite("Brokers refused", .timeLimit(.minutes(2)))
+@Suite("Brokers refused", .timeLimit(.minutes(5)))
 struct TrustTests {
   enum Expected: Sendable {
     case connected

@@ -8,17 +8,20 @@ import Threads
 @testable import NetworkDaemon
 
 /// The push listener on a real socket.
-@Suite(.timeLimit(.minutes(1))) struct PushListenerTests {
+@Suite(.timeLimit(.minutes(5))) struct PushListenerTests {
   private static let post = "POST /push HTTP/1.1\r\nHost: board\r\nContent-Length: 2\r\n\r\n{}"
 
   /// Listens on a free port while `body` runs.
+  /// - Parameter patience: by default long, as the machine may be busy.
   private func listening(
-    _ clock: SteppingClock = SteppingClock(), _ body: (_ port: UInt16, _ hints: Hints) async throws -> Void
+    _ clock: SteppingClock = SteppingClock(), patience: Duration = .seconds(30),
+    _ body: (_ port: UInt16, _ hints: Hints) async throws -> Void
   ) async throws {
     let port = try UInt16(FreePort.reserve())
     let hints = Hints()
     let listener = try PushListener(
-      at: #require(ListenAddress("127.0.0.1:\(port)")), uptime: { clock.now }, onHint: { hints.add() })
+      at: #require(ListenAddress("127.0.0.1:\(port)")), patience: patience, uptime: { clock.now },
+      onHint: { hints.add() })
     let running = Task { try await listener.run() }
     try await body(port, hints)
     running.cancel()
@@ -94,7 +97,7 @@ import Threads
       (String(Self.post.dropLast()), .seconds(1)),
     ])
   func whoSaysTooLittleInTwoSecondsIsLeft(text: String, step: Duration) async throws {
-    try await listening(SteppingClock(step: step)) { port, hints in
+    try await listening(SteppingClock(step: step), patience: PushListener.patience) { port, hints in
       let caller = try Caller(to: port)
       caller.send(text)
       #expect(await caller.status == 408)
@@ -172,7 +175,7 @@ final class Caller: Sendable {
 
   init(to port: UInt16) throws {
     // A time limit, so that a broken listener fails the test.
-    var limit = timeval(tv_sec: 20, tv_usec: 0)
+    var limit = timeval(tv_sec: 60, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     var yes: Int32 = 1
     setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))

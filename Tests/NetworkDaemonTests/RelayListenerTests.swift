@@ -15,7 +15,7 @@ import UnixSockets
 @testable import TokenDaemon
 
 /// The network process's side of the relay, on a real socket.
-@Suite("Network process", .timeLimit(.minutes(1))) struct RelayListenerTests {
+@Suite("Network process", .timeLimit(.minutes(5))) struct RelayListenerTests {
   private func listening(_ body: (_ path: String, _ relay: Relay) async throws -> Void) async throws {
     let path = newPath()
     defer { unlink(path) }
@@ -30,14 +30,16 @@ import UnixSockets
   private func newPath() -> String { "/tmp/relay-\(getpid())-\(UInt32.random(in: 0 ... .max))" }
 
   private func listener(at path: String, idleLimit: Duration? = nil) throws -> RelayListener {
-    let orders = RelayOrders(clients: NetworkClients())
-    return RelayListener(try UnixSocket.listening(at: path), orders: orders, idleLimit: idleLimit)
+    // Tests beside this one can delay those who send an order, or a request.
+    let orders = RelayOrders(clients: NetworkClients(), pushPatience: .seconds(30))
+    return RelayListener(
+      try UnixSocket.listening(at: path), orders: orders, idleLimit: idleLimit, patience: .seconds(30))
   }
 
   @Test("It ends when it has been idle for the limit, but not while there is a connection") func idle() async throws {
     let path = newPath()
     defer { unlink(path) }
-    let listener = try listener(at: path, idleLimit: .milliseconds(20))
+    let listener = try listener(at: path, idleLimit: .seconds(1))
     let isOver = Mutex(false)
     let running: Task<Void, Never>
     do {
@@ -48,7 +50,8 @@ import UnixSockets
       }
       try await socket.send(RelayOrder.attend.bytes)
       #expect(try await socket.receive(atMost: RelayReply.longest) == RelayReply.accepted.bytes)
-      try await Task.sleep(for: .milliseconds(300))
+      // Longer than twice the limit.
+      try await Task.sleep(for: .seconds(3))
       #expect(isOver.withLock { $0 } == false)
       #expect(try await socket.receive(atMost: RelayReply.longest) == RelayReply.up.bytes)
     }

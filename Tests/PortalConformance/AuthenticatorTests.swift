@@ -30,18 +30,22 @@ import Testing
     [[type]]
     name = "touch"
     method = "push_with_fingerprint"
+    request_expires_in = 600
     [[type]]
     name = "touch-only"
     method = "push_with_fingerprint"
+    request_expires_in = 600
     fallback = "none"
     [[type]]
     name = "badge-only"
     method = "push_with_custom_authenticator"
+    request_expires_in = 600
     authenticator = "badge"
     fallback = "none"
     [[type]]
     name = "shown"
     method = "push"
+    request_expires_in = 600
     requires_display = true
     """
 

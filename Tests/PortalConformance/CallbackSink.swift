@@ -24,8 +24,9 @@ final class CallbackSink: Sendable {
 
   deinit { program.send(SIGKILL) }
 
-  /// The calls to a path, once there are `count` of them; fewer after 20 s.
+  /// The calls to a path, once there are `count` of them; fewer after 60 s.
   func calls(to path: String, count: Int) throws -> [Call] {
-    try JSONDecoder().decode([Call].self, from: Data(Curl()("\(url)/calls?path=\(path)&count=\(count)").body))
+    let calls = try Curl()("\(url)/calls?path=\(path)&count=\(count)")
+    return try JSONDecoder().decode([Call].self, from: Data(calls.body))
   }
 }

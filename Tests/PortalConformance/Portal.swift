@@ -61,12 +61,15 @@ struct Portal {
   }
 }
 
+private let login = """
+  [[type]]
+  name = "login"
+  method = "push"
+  request_expires_in = 600
+  """
+
 /// A configuration with these types, after the general settings.
-func configuration(_ settings: String = "", types: String = #"[[type]]"# + "\nname = \"login\"\nmethod = \"push\"\n")
-  -> String
-{
-  settings + "\n" + types
-}
+func configuration(_ settings: String = "", types: String? = nil) -> String { settings + "\n" + (types ?? login) }
 
 extension [String: any Sendable] {
   var reason: String? { (self["not_authenticated_reason"] as? [String: any Sendable])?["reason"] as? String }

@@ -13,6 +13,7 @@ import Testing
       [[type]]
       name = "transfer"
       method = "push"
+      request_expires_in = 600
       read_back = "digits"
       """
     portal = try Portal(TokenServerProcess(configuration: configuration(types: types)))

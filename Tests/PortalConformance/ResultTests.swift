@@ -14,6 +14,7 @@ import Testing
     [[type]]
     name = "login"
     method = "push"
+    request_expires_in = 600
     [[type]]
     name = "brief"
     method = "push"
@@ -26,10 +27,12 @@ import Testing
     [[type]]
     name = "delivered"
     method = "push"
+    request_expires_in = 600
     delivery_required = true
     [[type]]
     name = "newest"
     method = "push"
+    request_expires_in = 600
     supersede = true
     """
 
@@ -49,11 +52,11 @@ import Testing
   }
 
   /// Whether no callback exists for the transaction: the next callback that is started is the first to arrive.
-  private func isNotCalledBack(about transaction: String) throws -> Bool {
+  private func isNotCalledBack(_ type: String = "login", about transaction: String) throws -> Bool {
     let other = try start()
     try device.deny(other, .declined).expect(200)
     return try isCalledBack(about: other)
-      && !sink.calls(to: "/204/login", count: 1).contains { $0.body.contains(transaction) }
+      && !sink.calls(to: "/204/\(type)", count: 0).contains { $0.body.contains(transaction) }
   }
 
   @Test("Before the end") func beforeTheEnd() throws {
@@ -134,20 +137,26 @@ import Testing
   }
 
   @Test("Expired") func expired() throws {
-    let cursor = try device.events(after: nil)?.cursor
+    var page = try device.events(after: nil)
     let transaction = try start("brief")
-    var page = try device.events(after: cursor)
-    // Another server does not know the cursor, and tells the device to read the list.
-    func has(_ event: DeviceEvent) -> Bool {
-      page?.events == [event] || TestDeployment.hasSeveralServers && page?.events == [DeviceEvent(.resync)]
+    let wanted = [
+      DeviceEvent(.request, transactionID: transaction, profileID: "PROF01"),
+      DeviceEvent(.requestClosed, transactionID: transaction, profileID: "PROF01", reason: .expired),
+    ]
+    // On a busy machine both are in one page, or a page comes late.
+    var events: [DeviceEvent] = []
+    for _ in 1...6 where events.count < wanted.count {
+      guard let next = try device.events(after: page?.cursor) else { continue }
+      page = next
+      events += next.events
     }
-    #expect(has(DeviceEvent(.request, transactionID: transaction, profileID: "PROF01")))
-    page = try device.events(after: page?.cursor)
-    #expect(has(DeviceEvent(.requestClosed, transactionID: transaction, profileID: "PROF01", reason: .expired)))
+    // Another server does not know the cursor, and tells the device to read the list.
+    let isToldToRead = TestDeployment.hasSeveralServers && events.contains(DeviceEvent(.resync))
+    #expect(isToldToRead || events == wanted, "\(events)")
     let result = try portal.result(transaction)
     #expect(result["is_authenticated"] as? Bool == false)
     #expect(result.reason == nil)
-    #expect(try isNotCalledBack(about: transaction))
+    #expect(try isNotCalledBack("brief", about: transaction))
   }
 
   @Test("Expired and the portal wants to know") func expiredAndThePortalWantsToKnow() throws {

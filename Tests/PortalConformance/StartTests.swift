@@ -68,6 +68,7 @@ import Testing
       [[type]]
       name = "login"
       method = "push"
+      request_expires_in = 600
       messages = { en = "Log in?", nl = "Inloggen?" }
       """
     let portal = try Portal(TokenServerProcess(configuration: configuration(types: types)))

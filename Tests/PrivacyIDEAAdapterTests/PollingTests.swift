@@ -67,8 +67,9 @@ import Testing
     await fixture.clock.untilAsleep()
     fixture.token.wake()
     try await eventually { polls() == 2 }
-    fixture.server.challenge("PIPU0")
+    // The second list has been read.
     await fixture.clock.untilAsleep()
+    fixture.server.challenge("PIPU0")
     fixture.clock.advance(by: .seconds(1))
     try await eventually { changes.withLock { $0 } == 1 }
     #expect(polls() == 3)

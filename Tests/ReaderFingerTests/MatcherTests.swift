@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// libfprint's own matcher, with images of synthetic fingers.
-@Suite("The matcher of the fingerprint reader", .serialized, .timeLimit(.minutes(3))) struct MatcherTests {
+@Suite("The matcher of the fingerprint reader", .serialized, .timeLimit(.minutes(5))) struct MatcherTests {
   private struct Result {
     let answer: String
     let advice: [String]

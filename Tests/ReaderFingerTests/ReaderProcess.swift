@@ -17,7 +17,7 @@ final class ReaderProcess {
   }
 
   /// How long a test waits for a line or for the end of the process.
-  private static let patience = 20
+  private static let patience = 60
 
   private let process: pid_t
   private let connection: Int32

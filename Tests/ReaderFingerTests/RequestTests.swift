@@ -2,7 +2,7 @@
 import Testing
 
 /// Standard input of `reader-finger`.
-@Suite("Requests to the fingerprint reader", .serialized, .timeLimit(.minutes(2))) struct RequestTests {
+@Suite("Requests to the fingerprint reader", .serialized, .timeLimit(.minutes(5))) struct RequestTests {
   private func answer(to input: String) throws -> String {
     let reader = try ReaderProcess(nil)
     reader.send(input)

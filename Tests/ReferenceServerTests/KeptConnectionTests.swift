@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Foundation
 import ReferenceProtocol
 import ServerTestSupport
 import Testing
@@ -13,14 +12,7 @@ import Testing
     func exchange(_ requests: [[String]]) throws -> String {
       let options = ["--output", "/dev/null", "--write-out", "%{http_code} %{num_connects}\n"]
       let each = requests.map { server.curl.all(options + $0) }
-      let (process, output) = (Process(), Pipe())
-      process.executableURL = URL(fileURLWithPath: Curl.program)
-      process.arguments = ["--rate", "20/m"] + each.joined(separator: ["--next"])
-      process.standardOutput = output
-      try process.run()
-      let text = try output.fileHandleForReading.readToEnd() ?? Data()
-      process.waitUntilExit()
-      return String(decoding: text, as: UTF8.self)
+      return try run(Curl.program, ["--rate", "20/m"] + each.joined(separator: ["--next"])).text
     }
     _ = try device.events(after: nil)
     let list = try (0..<2).map { _ in try device.arguments("GET", "/device/v1/pending") }

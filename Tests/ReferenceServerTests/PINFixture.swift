@@ -20,9 +20,11 @@ struct PINFixture {
     [[type]]
     name = "payment"
     method = "push_with_pin"
+    request_expires_in = 600
     [[type]]
     name = "login"
     method = "push"
+    request_expires_in = 600
     """
   }
 

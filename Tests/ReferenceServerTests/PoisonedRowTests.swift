@@ -17,6 +17,7 @@ import Testing
 extension TemporaryStore {
   var hasher: KeyedHasher { KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32))) }
 
+  /// Its limits do not regain attempts.
   func makeActivationService() -> ActivationService {
     let announcer = ServerAnnouncer(
       hub: EventHub(), callbacks: AsyncSignal(), log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -24,7 +25,8 @@ extension TemporaryStore {
     return ActivationService(
       store: store, hasher: hasher, keyring: ServerKeyring(store: store.records, hasher: hasher), clock: clock,
       announcer: announcer,
-      expiry: ExpiryTimer(store: store, announcer: announcer, clock: clock, retentionHours: 1), fleetLimit: 10)
+      expiry: ExpiryTimer(store: store, announcer: announcer, clock: clock, retentionHours: 1), fleetLimit: 10,
+      uptime: { .zero })
   }
 }
 

@@ -88,7 +88,7 @@ import Testing
     #expect(holder.nextLine() == "locked")
     @Sendable func status() throws -> Int {
       try server.curl(
-        "--max-time", "50", "--user", "\(portal.id):\(portal.secret)",
+        "--max-time", "100", "--user", "\(portal.id):\(portal.secret)",
         server.url + "/oauth/api/v4/authenticate/user/alice/enabled"
       ).status
     }

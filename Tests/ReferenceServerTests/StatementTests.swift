@@ -132,6 +132,7 @@ import Testing
         [[type]]
         name = "login"
         method = "push"
+        request_expires_in = 600
         messages = { en = "Log in?" }
         """)
     let (server, device, portal) = (ready.server, ready.device, ready.portal)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import RelayProtocol
 
-@Suite("Subscriptions over the relay", .timeLimit(.minutes(1))) struct RelayConnectorTests {
+@Suite("Subscriptions over the relay", .timeLimit(.minutes(5))) struct RelayConnectorTests {
   private static let subscription = Subscription(
     broker: Broker(host: "broker.example", trust: ServerTrust()), topics: ["a", "b"], clientID: "t1", presence: nil)
 

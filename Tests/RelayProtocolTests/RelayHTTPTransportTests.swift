@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayProtocol
 
-@Suite("HTTP over the relay", .timeLimit(.minutes(1))) struct RelayHTTPTransportTests {
+@Suite("HTTP over the relay", .timeLimit(.minutes(5))) struct RelayHTTPTransportTests {
   private static let request = request(deadline: .seconds(30))
   private static let briefRequest = request(deadline: .milliseconds(200))
   private static let head = RelayReply.head(HTTPResponse(status: 200, headers: ["A": "b"]))
@@ -42,8 +42,8 @@ import Testing
     let began = ContinuousClock.now
     let error = await #expect(throws: HTTPTransportError.self) { try await send(peer, Self.briefRequest) }
     #expect(error != .canceled)
-    // The time to accept the order, or the request's deadline.
-    #expect(ContinuousClock.now - began < .seconds(10))
+    // The time to accept the order, or the request's deadline, and what a busy machine takes.
+    #expect(ContinuousClock.now - began < .seconds(45))
   }
 
   @Test("A body above the limit is refused, whatever the network process says") func tooLarge() async throws {

@@ -6,7 +6,7 @@ import UnixSockets
 
 @testable import RelayProtocol
 
-@Suite("Relay socket", .timeLimit(.minutes(1))) struct RelaySocketTests {
+@Suite("Relay socket", .timeLimit(.minutes(5))) struct RelaySocketTests {
   @Test("Messages arrive one by one, also longer ones than the socket's buffer") func arrive() async throws {
     let (one, other) = try socketPair()
     let messages: [[UInt8]] = [[], [1], [UInt8](repeating: 5, count: 900_000), [2, 3]]
@@ -48,7 +48,8 @@ import UnixSockets
     }
     let due = ContinuousClock.now + .milliseconds(200)
     await #expect(throws: RelayError.timedOut) { try await socket.receive(atMost: 1 << 20, until: due) }
-    #expect(ContinuousClock.now - due < .seconds(5))
+    // The whole message would take minutes.
+    #expect(ContinuousClock.now - due < .seconds(45))
     dripping.cancel()
   }
 

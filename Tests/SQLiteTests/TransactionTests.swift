@@ -59,6 +59,8 @@ import Testing
       for _ in 0..<4 {
         group.addTask {
           let connection = try Connection(path: path)
+          // Longer than usual: on a busy machine another connection may not run meanwhile.
+          try connection.execute("PRAGMA busy_timeout = 60000")
           for _ in 0..<50 {
             try connection.transaction { connection in
               let value = try connection.rows("SELECT x FROM t") { try $0.integer(0) }[0]

@@ -14,6 +14,7 @@ import Testing
     [[type]]
     name = "payment"
     method = "push_with_pin"
+    request_expires_in = 600
     messages = { en = "Pay?" }
     """
 

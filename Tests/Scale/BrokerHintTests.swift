@@ -98,6 +98,7 @@ private final class BrokerFixture {
         [[type]]
         name = "login"
         method = "push"
+        request_expires_in = 600
         messages = { en = "Log in?" }
         delivery_required = true
         """, servers: 3)

@@ -15,6 +15,7 @@ import Testing
     [[type]]
     name = "login"
     method = "push"
+    request_expires_in = 600
     messages = { en = "Log in?" }
     """
 

@@ -11,6 +11,7 @@ import Testing
     [[type]]
     name = "login"
     method = "push"
+    request_expires_in = 600
     messages = { en = "Log in?" }
     delivery_required = true
     supersede = true

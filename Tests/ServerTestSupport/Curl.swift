@@ -33,6 +33,10 @@ package struct Curl: Sendable {
 
   package static let program = "/usr/bin/curl"
 
+  /// The time limit of an exchange that names none. It is long because machines may be busy: only a failing test waits
+  /// this long.
+  static let patience = 90
+
   /// - Parameter arguments: as on curl's command line, including the URL.
   package func callAsFunction(_ arguments: [String], input: [UInt8]? = nil) throws -> Reply {
     var options = try LibcurlExchange.Options(arguments)
@@ -44,7 +48,7 @@ package struct Curl: Sendable {
 
   /// The arguments for the program itself, for a stream that outlives a call.
   package func all(_ arguments: [String]) -> [String] {
-    ["--silent", "--show-error", "--include", "--max-time", "30"]
+    ["--silent", "--show-error", "--include", "--max-time", "\(Self.patience)"]
       + (certificateAuthority.map { ["--cacert", $0] } ?? []) + arguments
   }
 

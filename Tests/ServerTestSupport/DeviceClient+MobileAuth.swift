@@ -87,7 +87,7 @@ extension DeviceClient {
 
   /// An event stream with curl, after its first line: the device is connected.
   /// - Parameter seconds: after which curl ends it.
-  package func openEventStream(after cursor: String? = nil, for seconds: Int = 30) throws -> RunningProgram {
+  package func openEventStream(after cursor: String? = nil, for seconds: Int = 120) throws -> RunningProgram {
     let headers = ["Accept: text/event-stream"] + (cursor.map { ["Last-Event-ID: \($0)"] } ?? [])
     let stream = try RunningProgram(
       Curl.program,

@@ -18,7 +18,7 @@ final class LibcurlExchange {
     var headers: [String] = []
     /// The parts of a form, which are joined.
     var form: [String] = []
-    var seconds = 30
+    var seconds = Curl.patience
 
     /// - Throws: `CurlError` for an option that is not known here.
     init(_ arguments: [String]) throws {

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 import Threads
 
-@Suite("Streams with the same elements", .timeLimit(.minutes(1))) struct StreamFollowersTests {
+@Suite("Streams with the same elements", .timeLimit(.minutes(5))) struct StreamFollowersTests {
   private final class Owner: Sendable {
     let followers = Mutex(StreamFollowers<Int>())
 
@@ -67,7 +67,7 @@ import Threads
             task.cancel()
             hasEnded.set()
           }
-          for _ in 1...10_000 where !hasEnded.isSet { usleep(1000) }
+          for _ in 1...60_000 where !hasEnded.isSet { usleep(1000) }
         }
         continuation.resume()
       }

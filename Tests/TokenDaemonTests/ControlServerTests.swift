@@ -8,7 +8,7 @@ import UnixSockets
 @testable import TokenDaemon
 
 /// Clients of the control socket that are many, slow or malformed.
-@Suite(.timeLimit(.minutes(1))) struct ControlServerTests {
+@Suite(.timeLimit(.minutes(5))) struct ControlServerTests {
   /// Serves while `body` runs. A request to watch is answered once and stays open; the others end at once.
   private func serving(_ body: (_ path: String) async throws -> Void) async throws {
     let path = "/tmp/at-control-\(UUID().uuidString)"
@@ -34,14 +34,14 @@ import UnixSockets
 
   /// Reads a line on a thread of its own: the service needs those of the tasks.
   private func line(from socket: UnixSocket) async -> [UInt8]? {
-    socket.setTimeout(seconds: 30)
+    socket.setTimeout(seconds: 60)
     return await withCheckedContinuation { continuation in
-      Thread.detachNewThread { continuation.resume(returning: (try? socket.readLine(within: 30)) ?? nil) }
+      Thread.detachNewThread { continuation.resume(returning: (try? socket.readLine(within: 60)) ?? nil) }
     }
   }
 
   private func succeeds(_ path: String) async throws {
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = ContinuousClock.now + .seconds(60)
     while case .failure(let error) = await call(path) {
       try #require(ContinuousClock.now < deadline, "\(error)")
       try await Task.sleep(for: .milliseconds(20))
@@ -75,10 +75,15 @@ import UnixSockets
   /// Fails if a client that is late, on a busy machine, is dropped without an answer.
   @Test("A request that comes late is answered") func late() async throws {
     try await serving { path in
-      let socket = try UnixSocket.connected(to: path)
-      try await Task.sleep(for: .milliseconds(2500))
-      try socket.write(line: ControlRequest.status.line)
-      #expect(await line(from: socket) != nil)
+      for _ in 1...5 {
+        let began = ContinuousClock.now
+        let socket = try UnixSocket.connected(to: path)
+        try await Task.sleep(for: .milliseconds(2500))
+        if (try? socket.write(line: ControlRequest.status.line)) != nil, await line(from: socket) != nil { return }
+        // Unless the machine has taken as long as the service waits.
+        try #require(ContinuousClock.now - began > .seconds(10))
+      }
+      Issue.record("never answered")
     }
   }
 

@@ -47,16 +47,16 @@ import Testing
     for task in running { await task.value }
   }
 
-  /// Two attempts without a network, and one that reaches the network.
+  /// Attempts without a network, and one that reaches the network.
   @Test("Without a network the enrollment waits for one, and the LED shows that") func waitsForANetwork() async throws {
-    let attempts = Mutex(0)
+    let network = Mutex((isThere: false, attempts: [Bool]()))
     let fixture = try ServiceFixture(
       http: RecordingHTTPTransport { _ throws(HTTPTransportError) in
-        let attempt = attempts.withLock {
-          $0 += 1
-          return $0
+        let isThere = network.withLock { network in
+          network.attempts.append(network.isThere)
+          return network.isThere
         }
-        throw attempt < 3 ? .noNetwork("no route") : .unreachable("refused")
+        throw isThere ? .unreachable("refused") : .noNetwork("no route")
       })
     let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
     #expect(try await fixture.until(.mustEnroll))
@@ -64,8 +64,10 @@ import Testing
     options.networkWait = 600
     let enrollment = Task { [options] in try await fixture.handler.answer(.enroll(options)) { _ in } }
     #expect(try await fixture.until(.lookingForNetwork))
+    network.withLock { $0.isThere = true }
     await #expect(throws: (any Error).self) { try await enrollment.value }
-    #expect(attempts.withLock(\.self) == 3)
+    let attempts = network.withLock { $0.attempts }
+    #expect(attempts.first == false && attempts.last == true && attempts.count { $0 } == 1)
     #expect(try await fixture.until(.enrollmentFailed(cause: 2)))
     for task in running { task.cancel() }
     for task in running { await task.value }

@@ -35,14 +35,15 @@ import Testing
       panel: board.panel, environment: environment, logger: lines.logger)
     let running: [Task<Void, Never>] = [Task { await board.panel.run() }, Task { _ = try? await watch.run() }]
     let keypad = try board.simulatedKeypad
-    for _ in 1...100 {
-      keypad.perform(.unplug)
-      try await eventually("a fault") { await !board.panel.troubles.isEmpty }
-      keypad.perform(.plugIn)
-      try await eventually("no fault") { await board.panel.troubles.isEmpty }
-      if lines.all.count < LimitedLog.hourly { try await Task.sleep(for: .milliseconds(20)) }
+    for change in 1...200 {
+      let isUnplugged = !change.isMultiple(of: 2)
+      keypad.perform(isUnplugged ? .unplug : .plugIn)
+      // A change that the watch has not seen before the next one causes no line.
+      try await eventually("change \(change)") {
+        let hasFault = await !board.panel.troubles.isEmpty
+        return hasFault == isUnplugged && lines.all.count >= min(change, LimitedLog.hourly + 1)
+      }
     }
-    try await eventually("the limit") { lines.all.count > LimitedLog.hourly }
     #expect(lines.all.count == LimitedLog.hourly + 1 && lines.all.contains { $0.hasPrefix("trouble: ") })
     for task in running {
       task.cancel()

@@ -22,6 +22,7 @@ final class ServiceFixture: Sendable {
   let vault: Vault
   let context: BackendContext
   let board: RunningBoard
+  let panel: RecordingPanel
   let service: TokenService
   let handler: ControlRequestHandler
   let events: AsyncStream<TokenEvent>.Continuation
@@ -48,9 +49,11 @@ final class ServiceFixture: Sendable {
       directory: path, deviceSecret: try DeviceSecret.load(stateDirectory: path, credentialsDirectory: nil))
     var profile = try BoardCatalog.profile("simulated")
     if let reportHold { profile.timing.reportHold = reportHold }
-    // On a busy machine a press may take much longer than it should.
+    // On a busy machine a press, and typing, may take much longer than they should.
     profile.timing.stuck = .seconds(60)
+    profile.keypad?.entry.idle = .seconds(120)
     board = try RunningBoard(profile, clock: environment.clock)
+    self.panel = RecordingPanel(panel ?? board.panel)
     let (stream, events) = AsyncStream.makeStream(of: TokenEvent.self)
     self.events = events
     let environment = reportsSteps ? environment.reporting { events.yield($0) } : environment
@@ -59,7 +62,7 @@ final class ServiceFixture: Sendable {
     self.context = context
     let backends = Backends(vault, context, kinds: kinds)
     service = TokenService(
-      panel: panel ?? board.panel, backends: backends,
+      panel: self.panel, backends: backends,
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, events: stream
     ) {}
     let accounts = AccountService(
@@ -129,4 +132,25 @@ final class ServiceFixture: Sendable {
     }
     return shown
   }
+}
+
+/// A panel that records what it has shown: some indications take less time than a busy machine needs to look at them.
+final class RecordingPanel: Panel {
+  private let panel: any Panel
+  private let list = Mutex<[Indication]>([])
+
+  init(_ panel: any Panel) { self.panel = panel }
+
+  /// All indications, in order. Those that are played to their end have been played.
+  var shown: [Indication] { list.withLock { $0 } }
+
+  var canType: Bool { panel.canType }
+
+  func show(_ indication: Indication) async {
+    await panel.show(indication)
+    list.withLock { $0.append(indication) }
+  }
+
+  func note(openRequests count: Int) async { await panel.note(openRequests: count) }
+  func events(for prompt: Prompt) -> AsyncStream<PanelEvent> { panel.events(for: prompt) }
 }

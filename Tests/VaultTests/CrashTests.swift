@@ -92,7 +92,7 @@ import VaultModel
         group.addTask {
           for number in 0..<10 {
             let vault = vaults[(task + number) % 2]
-            try vault.record(entry(.decided, nil, "\(task) \(number)"))
+            try untilUnlocked { try vault.record(entry(.decided, nil, "\(task) \(number)")) }
             _ = try vault.auditLines(newest: 3)
           }
         }

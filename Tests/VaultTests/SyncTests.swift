@@ -8,7 +8,7 @@ import Vault
 import VaultModel
 
 /// How often the vault waits for storage: on an SD card each wait takes 10 to 100 ms.
-@Suite("Waits for storage", .serialized, .timeLimit(.minutes(1))) struct SyncTests {
+@Suite("Waits for storage", .serialized, .timeLimit(.minutes(5))) struct SyncTests {
   private let fixture: VaultFixture
   private let vault: Vault
   private let log = Log()
@@ -277,10 +277,10 @@ import VaultModel
   }
 }
 
-/// Reads on another thread while storage synchronizes, for at most 10 s.
+/// Reads on another thread while storage synchronizes, for at most 60 s.
 private final class Reader: Sendable {
   let vault = Mutex<Vault?>(nil)
-  /// The number of messages found each time; nil if there was no answer within 10 s.
+  /// The number of messages found each time; nil if there was no answer within 60 s.
   let found = Mutex<[Int?]>([])
 
   func read() {
@@ -291,6 +291,6 @@ private final class Reader: Sendable {
       found.withLock { $0.append(count) }
       isDone.signal()
     }
-    if isDone.wait(timeout: .now() + 10) == .timedOut { found.withLock { $0.append(nil) } }
+    if isDone.wait(timeout: .now() + 60) == .timedOut { found.withLock { $0.append(nil) } }
   }
 }

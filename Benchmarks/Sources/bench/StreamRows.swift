@@ -28,6 +28,8 @@ final class StreamRows {
     let server = try TokenServer(on: stage, named: directory, database: database)
     defer { server.end() }
     let measurement = StreamRows(name, server)
+    // The loop keeps connections, and thus their descriptors, which a later measurement needs.
+    defer { measurement.streams.forEach { $0.hangUp() } }
     let credential = try server.fleetToken()
     for count in counts {
       try measurement.register(count, credential)

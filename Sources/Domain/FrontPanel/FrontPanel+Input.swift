@@ -73,7 +73,7 @@ extension FrontPanel {
 
   func report(_ events: [EntryRecognizer.Event]) {
     for event in events {
-      if event.isSubmission { entries += 1 }
+      if event.isSubmission { player.countEntry() }
       switch event {
       case .keyed: break
       case .tooEarly: reportIgnored()

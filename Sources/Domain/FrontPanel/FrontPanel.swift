@@ -100,8 +100,6 @@ package actor FrontPanel: Panel {
 
   /// The number of keypad events received since the panel started.
   package internal(set) var keypadEvents = 0
-  /// The number of entries submitted since the panel started, of a valid length or not.
-  var entries = 0
 
   /// The present faults of the button and the keypad as text for the operator; empty if there are none.
   package var troubles: [String] { [buttonTrouble, keypadTrouble].compactMap(\.self) }
@@ -166,10 +164,10 @@ package actor FrontPanel: Panel {
   }
 
   /// The indication on the LED now.
-  package var showing: Indication { player.showing ?? .disconnected }
+  package var showing: Indication { player.context.indication }
 
-  /// The indication on the LED now, and the number of entries submitted before it since the panel started.
-  package var showingAfterEntries: (indication: Indication, entries: Int) { (showing, entries) }
+  /// The indication on the LED now, and the number of entries submitted since the panel started.
+  package var ledContext: LEDContext { player.context }
 
   package nonisolated func events(for prompt: Prompt) -> AsyncStream<PanelEvent> {
     let number = armings.add(1, ordering: .relaxed).newValue

@@ -6,12 +6,21 @@ import Synchronization
 final class LEDPlayer: Sendable {
   private struct State {
     var playing: Indication?
+    /// The number of entries submitted since the panel started.
+    var entries = 0
     /// The number of open requests that the pattern shows.
     var openRequests = 0
     var task: Task<Void, Never>?
     /// The number of the pattern that owns the indicator. The task of an earlier pattern may still wake up and must
     /// then do nothing.
     var round = 0
+
+    var context: LEDContext {
+      var context = LEDContext()
+      if let playing { context.indication = playing }
+      context.entries = entries
+      return context
+    }
   }
 
   private let indicator: any Indicator
@@ -23,7 +32,14 @@ final class LEDPlayer: Sendable {
     self.clock = clock
   }
 
+  /// Nil after `stop` and before the first pattern.
   var showing: Indication? { state.withLock { $0.playing } }
+
+  /// What the LED shows now; without a pattern, as a token that is not connected.
+  var context: LEDContext { state.withLock { $0.context } }
+
+  /// Called when an entry was submitted, before its reaction is shown.
+  func countEntry() { state.withLock { $0.entries += 1 } }
 
   /// Begins the pattern. Has no effect if the same pattern is already playing, so that repeated calls do not disturb
   /// it.
@@ -39,7 +55,8 @@ final class LEDPlayer: Sendable {
       begin(&state, indication)
       state.openRequests = openRequests
       let round = state.round
-      if pause > .zero { indicator.light(nil) } else { light(pattern, color, after: .zero) }
+      let isLit = pause == .zero && pattern.isLit(after: .zero)
+      indicator.light(isLit ? color : nil, in: state.context)
       state.task = Task {
         await self.continue(pattern, color, from: start, isDark: pause > .zero, round: round)
       }
@@ -50,7 +67,7 @@ final class LEDPlayer: Sendable {
   func stop() {
     state.withLock { state in
       begin(&state, nil)
-      indicator.light(nil)
+      indicator.light(nil, in: state.context)
     }
   }
 
@@ -61,10 +78,6 @@ final class LEDPlayer: Sendable {
     state.round += 1
   }
 
-  private func light(_ pattern: LEDPattern, _ color: LEDColor, after elapsed: Duration) {
-    indicator.light(pattern.isLit(after: elapsed) ? color : nil)
-  }
-
   private func `continue`(
     _ pattern: LEDPattern, _ color: LEDColor, from start: MonotonicInstant, isDark: Bool, round: Int
   ) async {
@@ -73,7 +86,7 @@ final class LEDPlayer: Sendable {
       guard (try? await clock.sleep(until: start + change)) != nil else { return }
       let isOurs = state.withLock { state in
         guard state.round == round else { return false }
-        light(pattern, color, after: change)
+        indicator.light(pattern.isLit(after: change) ? color : nil, in: state.context)
         return true
       }
       guard isOurs else { return }

@@ -28,7 +28,17 @@ package enum ButtonEvent: Sendable, Equatable {
 /// One LED, with one or three color channels.
 package protocol Indicator: Sendable {
   /// Switches the LED; nil is dark. A one-color LED lights for every color. Does not block.
-  func light(_ color: LEDColor?)
+  /// - Parameter context: what the LED shows, for a readable copy of it.
+  func light(_ color: LEDColor?, in context: LEDContext)
+}
+
+/// What an LED shows when it is switched.
+package struct LEDContext: Sendable, Equatable {
+  package var indication = Indication.disconnected
+  /// The number of entries submitted before, since the panel started, of a valid length or not.
+  package var entries = 0
+
+  package init() {}
 }
 
 /// A buzzer that sounds while it is on.

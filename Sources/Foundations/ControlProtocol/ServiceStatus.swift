@@ -153,7 +153,7 @@ package struct PanelStatus: Codable, Sendable {
   }
 }
 
-package struct LEDStatus: Codable, Sendable {
+package struct LEDStatus: Codable, Sendable, Equatable {
   /// The meaning of the LED.
   package var meaning: String
   /// The color of the pattern, also while it is dark.

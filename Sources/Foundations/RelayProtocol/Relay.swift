@@ -5,6 +5,8 @@ import Glibc
 package struct Relay: Sendable {
   /// How long the network process may take to accept an order: it does nothing else first.
   package static let patience = Duration.milliseconds(1500)
+  /// The same for a command that is not repeated: a board that is starting can be busy for seconds.
+  package static let commandPatience = Duration.seconds(15)
 
   /// The path of the socket; empty in tests.
   package let path: String

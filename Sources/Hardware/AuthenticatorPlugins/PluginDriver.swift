@@ -6,8 +6,14 @@ import Threads
 /// The driver of an authenticator whose data another program produces.
 package struct PluginDriver: AuthenticatorDriver {
   let configuration: PluginConfiguration
+  private let patience: PluginPatience
 
-  package init(_ configuration: PluginConfiguration) { self.configuration = configuration }
+  package init(_ configuration: PluginConfiguration) { self.init(configuration, patience: PluginPatience()) }
+
+  init(_ configuration: PluginConfiguration, patience: PluginPatience) {
+    self.configuration = configuration
+    self.patience = patience
+  }
 
   /// The driver of a configuration.
   package static func make(_ configuration: PluginConfiguration) -> any AuthenticatorDriver {
@@ -30,7 +36,7 @@ package struct PluginDriver: AuthenticatorDriver {
 
   package func events(for call: DriverCall) -> AsyncStream<DriverEvent> {
     AsyncStream { continuation in
-      let use = PluginUse(configuration)
+      let use = PluginUse(configuration, patience: patience)
       continuation.onTermination = { _ in use.cancel() }
       let hasStarted = detachThread {
         use.run(call) { continuation.yield($0) }

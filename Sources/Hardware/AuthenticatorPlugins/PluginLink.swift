@@ -35,10 +35,11 @@ final class PluginLink: Sendable {
   func interrupt() { shutdown(socket.descriptor, Int32(SHUT_RDWR)) }
 
   /// Ends the connection, and the program that was started for it. Called once, after the last use.
-  func end() {
+  /// - Parameter patience: how long the program may take to end, before it is killed.
+  func end(within patience: Duration) {
     interrupt()
     guard let child else { return }
-    Self.waitForEnd(of: child)
+    Self.waitForEnd(of: child, within: patience)
     // The group can contain children of the program. Until the program is reaped, its identifier is not reused.
     kill(-child, SIGKILL)
     // The program itself, if it has left the group.
@@ -47,13 +48,13 @@ final class PluginLink: Sendable {
     while waitpid(child, &status, 0) < 0, errno == EINTR {}
   }
 
-  /// Waits for half a second at most: a program that sees the end of its input can end what it has begun, as
-  /// `reader-key` ends the wait of a key for a touch. The program is not reaped.
-  private static func waitForEnd(of child: pid_t) {
+  /// A program that sees the end of its input can end what it has begun, as `reader-key` ends the wait of a key for a
+  /// touch. The program is not reaped.
+  private static func waitForEnd(of child: pid_t, within patience: Duration) {
     let process = approval_pidfd_open(child)
     guard process >= 0 else { return }
     defer { close(process) }
-    let deadline = ContinuousClock.now + .milliseconds(500)
+    let deadline = ContinuousClock.now + patience
     var watched = pollfd(fd: process, events: Int16(POLLIN), revents: 0)
     while case let left = deadline - .now, left > .zero, poll(&watched, 1, left.pollMilliseconds) < 0,
       errno == EINTR

@@ -3,13 +3,19 @@ import Glibc
 import MobileAuth
 import Synchronization
 
+/// How long the end of a plug-in is waited for.
+struct PluginPatience {
+  /// After its answer, which counts only if nothing follows it.
+  var afterAnswer = Duration.seconds(1)
+  /// After the end of its input, for a program that was started for the use; it is then killed.
+  var beforeKill = Duration.milliseconds(500)
+}
+
 /// One use of a plug-in: one line to it, then lines from it up to its answer. Every step is bounded; at the end the
 /// connection is closed, and a program that was started for it is killed with everything in its process group.
 final class PluginUse: Sendable {
   /// The maximum number of lines before the answer.
   static let mostHints = 32
-  /// How long the program may take to end after its answer. An answer counts only if nothing follows it.
-  static let endPatience = Duration.seconds(1)
 
   private struct UseError: Error {
     let why: String
@@ -21,9 +27,13 @@ final class PluginUse: Sendable {
   }
 
   private let configuration: PluginConfiguration
+  private let patience: PluginPatience
   private let state = Mutex(State())
 
-  init(_ configuration: PluginConfiguration) { self.configuration = configuration }
+  init(_ configuration: PluginConfiguration, patience: PluginPatience) {
+    self.configuration = configuration
+    self.patience = patience
+  }
 
   /// Ends `run` from any thread.
   func cancel() {
@@ -44,7 +54,7 @@ final class PluginUse: Sendable {
     }
     defer {
       state.withLock { $0.link = nil }
-      link.end()
+      link.end(within: patience.beforeKill)
     }
     guard !isCanceled else { return }
     let answer: DriverEvent
@@ -67,7 +77,7 @@ final class PluginUse: Sendable {
         throw UseError(why: "not a line of the protocol: \(error.why)")
       }
       if event.isAnswer {
-        let end = min(deadline, ContinuousClock.now + Self.endPatience)
+        let end = min(deadline, ContinuousClock.now + patience.afterAnswer)
         guard buffer.isEmpty, case .end = link.read(until: end) else {
           throw UseError(why: "it does not end after its answer")
         }

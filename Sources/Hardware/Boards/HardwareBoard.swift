@@ -55,7 +55,7 @@ private struct GPIOIndicator: Indicator {
   let bank: LineBank
   let isRGB: Bool
 
-  func light(_ color: LEDColor?) {
+  func light(_ color: LEDColor?, in context: LEDContext) {
     let levels = isRGB ? color.redGreenBlue : [color != nil]
     for (line, isOn) in levels.enumerated() { bank.set(line, isOn) }
   }

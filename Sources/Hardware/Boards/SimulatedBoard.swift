@@ -157,6 +157,7 @@ package final class SimulatedIndicator: Indicator, Sounder {
   package struct Output: Equatable, Sendable {
     /// Nil is dark.
     package var color: LEDColor?
+    package var context = LEDContext()
     package var isSounding = false
     package var isConnected = true
     /// Milliseconds since 1970.
@@ -182,7 +183,9 @@ package final class SimulatedIndicator: Indicator, Sounder {
 
   package var color: LEDColor? { state.withLock { $0.output.color } }
 
-  package func light(_ color: LEDColor?) { change { $0.color = color } }
+  package func light(_ color: LEDColor?, in context: LEDContext) {
+    change { ($0.color, $0.context) = (color, context) }
+  }
 
   package func sound(_ isOn: Bool) { change { $0.isSounding = isOn } }
 
@@ -204,7 +207,7 @@ package final class SimulatedIndicator: Indicator, Sounder {
 
   /// The present state, then every change. If a watcher does not keep up, the oldest changes are dropped.
   package func changes() -> AsyncStream<Output> {
-    AsyncStream(bufferingPolicy: .bufferingNewest(32)) { continuation in
+    AsyncStream(bufferingPolicy: .bufferingNewest(1024)) { continuation in
       state.withLock { $0.watchers.add(continuation, first: $0.output) }
     }
   }

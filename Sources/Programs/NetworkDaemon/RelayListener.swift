@@ -10,21 +10,22 @@ import UnixSockets
 final class RelayListener: Sendable {
   /// More than a token with many accounts needs: two for each server, and some.
   private static let maximumConnections = 256
-  /// How long the other process may take to send its order.
-  private static let patience = Duration.seconds(5)
 
   private let socket: UnixSocket
   private let orders: RelayOrders
   private let idleLimit: Duration?
+  private let patience: Duration
   private let connections = Mutex(0)
 
   /// - Parameters:
   ///   - socket: listening.
   ///   - idleLimit: `run` returns when there has been no connection for this time, at most twice as long; nil: never.
-  init(_ socket: UnixSocket, orders: RelayOrders, idleLimit: Duration? = nil) {
+  ///   - patience: how long the other process may take to send its order.
+  init(_ socket: UnixSocket, orders: RelayOrders, idleLimit: Duration? = nil, patience: Duration = .seconds(5)) {
     self.socket = socket
     self.orders = orders
     self.idleLimit = idleLimit
+    self.patience = patience
     approval_linux_never_wait(socket.descriptor)
   }
 
@@ -72,14 +73,14 @@ final class RelayListener: Sendable {
 
   private func serve(_ socket: RelaySocket) async {
     do throws(RelayError) {
-      guard let message = try await socket.receive(atMost: RelayOrder.longest, until: .now + Self.patience) else {
+      guard let message = try await socket.receive(atMost: RelayOrder.longest, until: .now + patience) else {
         return
       }
       let order: RelayOrder
       do throws(RelayError) { order = try RelayOrder(message) } catch {
-        return try await socket.send(RelayReply.refused("\(error)").bytes, until: .now + Self.patience)
+        return try await socket.send(RelayReply.refused("\(error)").bytes, until: .now + patience)
       }
-      try await socket.send(RelayReply.accepted.bytes, until: .now + Self.patience)
+      try await socket.send(RelayReply.accepted.bytes, until: .now + patience)
       await carryOut(order, on: socket)
     } catch {}
   }

@@ -8,9 +8,14 @@ import Synchronization
 /// Carries out orders of the device process.
 struct RelayOrders: Sendable {
   let clients: NetworkClients
+  private let pushPatience: Duration
   private let requests = RequestCount()
 
-  init(clients: NetworkClients) { self.clients = clients }
+  /// - Parameter pushPatience: the time limit for one request to a push listener.
+  init(clients: NetworkClients, pushPatience: Duration = PushListener.patience) {
+    self.clients = clients
+    self.pushPatience = pushPatience
+  }
 
   /// - Parameter receipts: those of the messages of a subscription.
   /// - Throws: when the device process has ended the connection.
@@ -105,7 +110,7 @@ struct RelayOrders: Sendable {
     let listener: PushListener
     do {
       guard let address = ListenAddress(text) else { throw RelayError.malformed("the listener's address") }
-      listener = try PushListener(at: address) { hinting.yield() }
+      listener = try PushListener(at: address, patience: pushPatience) { hinting.yield() }
     } catch {
       return try await socket.send(.refused("\(error)"))
     }

@@ -58,7 +58,10 @@ func requestReload(_ state: StateOption) {
 /// - Parameter service: what `serviceStatus` returned.
 /// - Throws: its error, if a service runs, but does not say how it reaches servers.
 func networkAccess(beside service: Result<ServiceStatus, any Error>) throws -> NetworkAccess {
-  do { return try service.get().networkSocket.map { .through(Relay(path: $0)) } ?? .ofThisProcess } catch let error
+  do {
+    return try service.get().networkSocket.map { .through(Relay(path: $0, patience: Relay.commandPatience)) }
+      ?? .ofThisProcess
+  } catch let error
     as CommandError where error.isServiceMissing
   { return .ofThisProcess }
 }

@@ -6,18 +6,40 @@ import ProgramHarness
 import Synchronization
 
 /// A TCP proxy between the token and its server that can break connections. It forwards bytes without parsing them: TLS
-/// is end to end.
+/// is end to end. A token that is killed during a call is gone for the server only when that has answered, as after a
+/// power loss.
 final class DisconnectingProxy: Sendable {
+  private struct Connection {
+    let server: Int32
+    /// Whether the server has sent something after the last request.
+    var isAnswered = true
+    /// Whether its caller is gone.
+    var isOrphan = false
+  }
+
   private struct State {
     var target = 0
     /// Whether data from the server is discarded.
     var isSwallowing = false
     /// Whether new connections are refused.
     var isRefusing = false
-    var ends: Set<Int32> = []
+    /// By the descriptors of their callers.
+    var connections: [Int32: Connection] = [:]
+    /// When data was last forwarded or discarded.
+    var lastData = ContinuousClock.now
+
+    /// Whether every request was answered, as far as callers have sent it, and no data was forwarded for a while: a new
+    /// TLS connection and the parts of a response are several answers.
+    var isPaused: Bool {
+      .now - lastData > .milliseconds(300)
+        && connections.allSatisfy { caller, connection in connection.isAnswered && !isReadable(caller, within: 0) }
+    }
   }
 
   private final class Wire: Sendable {
+    /// A client ends a TLS connection with an alert, which has no answer. Requests have more bytes.
+    private static let longestAlert = 64
+
     let state = Mutex(State())
 
     func carry(_ caller: Int32) {
@@ -26,28 +48,55 @@ final class DisconnectingProxy: Sendable {
         Glibc.close(caller)
         return
       }
-      state.withLock { $0.ends.formUnion([caller, server]) }
+      state.withLock { $0.connections[caller] = Connection(server: server) }
       let finished = DispatchSemaphore(value: 0)
       Thread.detachNewThread { [self] in
-        pump(from: server, to: caller, isAnswer: true)
+        returnAnswers(from: server, to: caller)
         finished.signal()
       }
-      pump(from: caller, to: server, isAnswer: false)
+      forwardRequests(from: caller, to: server)
       finished.wait()
-      state.withLock { $0.ends.subtract([caller, server]) }
+      state.withLock { $0.connections[caller] = nil }
       Glibc.close(caller)
       Glibc.close(server)
     }
 
-    private func pump(from source: Int32, to sink: Int32, isAnswer: Bool) {
-      var chunk = [UInt8](repeating: 0, count: 16_384)
-      while true {
-        let count = read(source, &chunk, chunk.count)
-        guard count > 0 else { break }
-        if isAnswer, state.withLock({ $0.isSwallowing }) { continue }
-        guard sendAll(chunk[..<count], to: sink) else { break }
+    private func forwardRequests(from caller: Int32, to server: Int32) {
+      let size = 16_384
+      var chunk = [UInt8](repeating: 0, count: size)
+      while isReadable(caller, within: -1) {
+        // Read and noted at once: a request is always seen by `isPaused`.
+        let count = state.withLock { state in
+          let length = read(caller, &chunk, size)
+          if length > 0 { state.lastData = .now }
+          if length > Self.longestAlert { state.connections[caller]?.isAnswered = false }
+          return length
+        }
+        guard count > 0, sendAll(chunk[..<count], to: server) else { break }
       }
-      for end in [source, sink] { shutdown(end, Int32(SHUT_RDWR)) }
+      let isAnswered = state.withLock { state in
+        state.connections[caller]?.isOrphan = true
+        return state.connections[caller]?.isAnswered ?? true
+      }
+      if isAnswered { end(caller, server) }
+    }
+
+    private func returnAnswers(from server: Int32, to caller: Int32) {
+      var chunk = [UInt8](repeating: 0, count: 16_384)
+      while case let count = read(server, &chunk, chunk.count), count > 0 {
+        let isForwarded = state.withLock { $0.isSwallowing } || sendAll(chunk[..<count], to: caller)
+        let isOrphan = state.withLock { state in
+          state.lastData = .now
+          state.connections[caller]?.isAnswered = true
+          return state.connections[caller]?.isOrphan ?? true
+        }
+        guard isForwarded, !isOrphan else { break }
+      }
+      end(caller, server)
+    }
+
+    private func end(_ caller: Int32, _ server: Int32) {
+      for end in [caller, server] { shutdown(end, Int32(SHUT_RDWR)) }
     }
   }
 
@@ -72,8 +121,17 @@ final class DisconnectingProxy: Sendable {
   /// Forwards new connections to another port.
   func redirect(to port: Int) { wire.state.withLock { $0.target = port } }
 
-  /// Forwards data to the server, but discards its responses from now on.
-  func swallowAnswers() { wire.state.withLock { $0.isSwallowing = true } }
+  /// Waits until the server has answered all that callers have sent, also callers that are gone.
+  func pause() async throws {
+    _ = try await eventually("the answers of the server") { wire.state.withLock { $0.isPaused } ? true : nil }
+  }
+
+  /// Forwards data to the server, but discards its responses from now on. Begins in a pause: a call that has no
+  /// response keeps its connection, and no other one can be opened.
+  func swallowAnswers() async throws {
+    try await pause()
+    wire.state.withLock { $0.isSwallowing = true }
+  }
 
   /// Closes every connection.
   /// - Parameter refusing: whether new connections are refused too, until `mend()`.
@@ -81,7 +139,9 @@ final class DisconnectingProxy: Sendable {
     wire.state.withLock { state in
       state.isSwallowing = false
       state.isRefusing = refusing
-      for end in state.ends { shutdown(end, Int32(SHUT_RDWR)) }
+      for (caller, connection) in state.connections {
+        for end in [caller, connection.server] { shutdown(end, Int32(SHUT_RDWR)) }
+      }
     }
   }
 
@@ -90,5 +150,15 @@ final class DisconnectingProxy: Sendable {
   func close() {
     loopback.close()
     cut()
+  }
+}
+
+/// Whether there is data, or the end, to be read.
+/// - Parameter milliseconds: how long to wait for it; -1 for any time.
+private func isReadable(_ descriptor: Int32, within milliseconds: Int32) -> Bool {
+  var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+  while true {
+    let count = poll(&wanted, 1, milliseconds)
+    if count >= 0 || errno != EINTR { return count > 0 }
   }
 }

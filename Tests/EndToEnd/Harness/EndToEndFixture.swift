@@ -12,6 +12,12 @@ struct EndToEndFixture: Sendable {
   let device: String
   /// The name of alice's account on the token.
   let account: String
+  /// The proxy between the token and the server; nil without one.
+  var proxy: DisconnectingProxy?
+
+  /// Waits until the server has answered all that tokens have sent through the proxy, also killed ones: the state at
+  /// the server is final then.
+  func allIsAnswered() async throws { try await #require(proxy).pause() }
 
   func ask(
     type: String = "login", callback: String = "http://127.0.0.1:9/", message: String = "Log in to the test?"
@@ -62,7 +68,8 @@ func withScene(
   let portal = server.portal
   let device = try #require(try await portal.devices().first).id
   let fixture = EndToEndFixture(
-    folder: folder, server: server, token: token, portal: portal, device: device, account: enrolled.account)
+    folder: folder, server: server, token: token, portal: portal, device: device, account: enrolled.account,
+    proxy: proxy)
   try await body(fixture)
   #expect(try await token.provesItsLog())
 }

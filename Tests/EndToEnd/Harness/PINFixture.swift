@@ -62,7 +62,8 @@ func withPINScene(
   let device = users.isEmpty ? "" : try #require(try await portal.devices(of: users[0]).first).id
   try await body(
     EndToEndFixture(
-      folder: folder, server: server, token: token, portal: portal, device: device, account: users.first ?? ""))
+      folder: folder, server: server, token: token, portal: portal, device: device, account: users.first ?? "",
+      proxy: proxy))
   #expect(try await token.provesItsLog())
 }
 

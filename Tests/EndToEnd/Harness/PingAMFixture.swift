@@ -84,7 +84,7 @@ struct PingAMFixture: Sendable {
   /// AM sends a push, the message is delivered, and its request is shown.
   /// - Parameter carrier: nil for the scene's own.
   func login(
-    of user: String = "ann", at realm: TestAM? = nil, _ type: TestAM.PushType = .plain, timeout: Int64 = 120,
+    of user: String = "ann", at realm: TestAM? = nil, _ type: TestAM.PushType = .plain, timeout: Int64 = 600,
     by carrier: Carrier? = nil
   ) async throws -> Login {
     let mark = try token.log.mark

@@ -20,7 +20,7 @@ struct Portal: Sendable {
     let form = fields.flatMap { ["--data-urlencode", "\($0)=\($1)"] }
     let line =
       launcher + [
-        "curl", "-sS", "-m", "10", "--cacert", authority, "-u", credentials, "-X", method, "-w",
+        "curl", "-sS", "-m", "60", "--cacert", authority, "-u", credentials, "-X", method, "-w",
         "%{stderr}%{http_code}",
       ] + form + [base() + "/oauth/api/v4" + path]
     let outcome = try await run(line[0], Array(line.dropFirst())).succeeded()

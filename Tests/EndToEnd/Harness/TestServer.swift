@@ -16,7 +16,7 @@ final class TestServer: Sendable {
 
   /// - Parameters:
   ///   - proxy: a proxy in front of the server; the server uses the proxy's address as its issuer.
-  ///   - types: `[[type]]` entries in addition to the template's `login` and `payment`.
+  ///   - types: `[[type]]` entries in addition to the template's `login` and `payment`, whose requests wait for 10 min.
   ///   - pin: the PIN settings of `[application]`; nil for users without a PIN.
   init(
     in folder: TemporaryDirectory, behind proxy: DisconnectingProxy? = nil, types: String = "", pin: String? = nil
@@ -26,6 +26,7 @@ final class TestServer: Sendable {
     template = try await .made(withPIN: pin != nil)
     try template.write(to: directory)
     if let pin { try rewrite { $0.replacing("# max_pin_attempts = 3", with: pin) } }
+    try rewrite { $0.replacing(/request_expires_in = (60|120)\n/, with: "request_expires_in = 600\n") }
     // The callbacks of tests go to this machine.
     let callbacks = "callback_private_addresses = [\"127.0.0.0/8\"]\n"
     // A test that answers "not me" continues to send requests to the same user.

@@ -34,7 +34,7 @@ class Sink(http.server.BaseHTTPRequestHandler):
         query = urllib.parse.parse_qs(urllib.parse.urlparse(self.path).query)
         path, count = query["path"][0], int(query["count"][0])
         with changed:
-            changed.wait_for(lambda: sum(call["path"] == path for call in calls) >= count, timeout=20)
+            changed.wait_for(lambda: sum(call["path"] == path for call in calls) >= count, timeout=60)
             body = json.dumps([call for call in calls if call["path"] == path]).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))

@@ -23,19 +23,22 @@ extension TestToken {
     try await answer(transaction, from: mark) { try await perform(gesture) }
   }
 
-  /// Waits until a press is accepted for the request, and calls `act`; calls `act` again if there is no reaction.
+  /// Waits until a press is accepted for the request, and calls `act`; calls `act` again if there is no reaction, but
+  /// not while an earlier gesture may still be on its way.
   package func answer(
     _ transaction: String, from mark: Int = 0, by act: () async throws -> Void
   ) async throws {
     let log = try log
     try await log.line(with: "opened request \(transaction)", from: mark)
+    let (decided, start) = ("decided request \(transaction)", log.mark)
     for _ in 1...3 {
-      _ = try await eventually("a press counts for \(transaction)") {
-        try await pendingRequests().contains { $0.transaction == transaction && $0.pressCounts } ? true : nil
+      let counts = try await eventually("a press counts for \(transaction)") { () -> Bool? in
+        if log.lines.dropFirst(start).contains(where: { $0.contains(decided) }) { return false }
+        return try await pendingRequests().contains { $0.transaction == transaction && $0.pressCounts } ? true : nil
       }
+      guard counts else { return }
       try await act()
-      let reaction = try? await log.line(with: "decided request \(transaction)", from: mark, within: .seconds(10))
-      if reaction != nil { return }
+      if (try? await log.line(with: decided, from: start, within: .seconds(10))) != nil { return }
     }
     throw OutputTimeoutError(description: "a reaction to a gesture for \(transaction)")
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Profiles of a simulated board with short times.
+/// Profiles of a simulated board with short times. Only the time after which a button is stuck is long, so that the
+/// presses of a busy machine are none.
 package enum QuickBoard {
   package static let withButton = """
     name = "quick"
@@ -8,6 +9,7 @@ package enum QuickBoard {
     [gestures]
     guard_time_ms = 300
     accept_hold_ms = 500
+    stuck_ms = 60000
     """
 
   package static let withKeypad =

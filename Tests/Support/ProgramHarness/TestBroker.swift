@@ -57,7 +57,7 @@ package final class TestBroker: Sendable {
   package func stop() async throws {
     guard let child = process.withLock({ $0.take() }) else { return }
     // mosquitto ignores a signal that arrives just after it has logged that it is running.
-    for _ in 1...10 {
+    for _ in 1...30 {
       child.send(SIGTERM)
       if (try? await child.exit(within: .seconds(2))) != nil { return }
     }

@@ -13,27 +13,27 @@ package final class Transcript: Sendable {
   }
 
   private let name: String
+  private let descriptor: Int32
   private let text = Observed(Text())
 
   /// - Parameter descriptor: read to its end and then closed.
   package init(_ name: String, reading descriptor: Int32) {
     self.name = name
+    self.descriptor = descriptor
     Thread.detachNewThread { [text] in
-      var chunk = [UInt8](repeating: 0, count: 65_536)
       while !text.value.hasEnded {
-        let count = read(descriptor, &chunk, chunk.count)
-        if count < 0, errno == EINTR { continue }
-        let fault = count < 0 ? errno : 0
-        text.change { text in
-          text.fault = fault
-          text.take(chunk[..<max(count, 0)])
-        }
+        if hasData(descriptor, within: -1) { text.change { $0.read(descriptor) } }
       }
       close(descriptor)
     }
   }
 
-  package var lines: [String] { text.value.lines }
+  /// What the process has written by now, although the thread that reads it may not have had the processor since.
+  package var lines: [String] {
+    // The number may be another file's after the end: that has no effect.
+    if hasData(descriptor, within: 0) { text.change { $0.read(descriptor) } }
+    return text.value.lines
+  }
 
   /// The number of lines: a position for later waits.
   package var mark: Int { lines.count }
@@ -79,7 +79,25 @@ package final class Transcript: Sendable {
   package func count(of part: String) -> Int { lines.count { $0.contains(part) } }
 }
 
+/// Whether there is data, or the end, to be read without waiting for it.
+/// - Parameter milliseconds: how long to wait for it; -1 for any time.
+private func hasData(_ descriptor: Int32, within milliseconds: Int32) -> Bool {
+  var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+  return poll(&wanted, 1, milliseconds) > 0
+}
+
 extension Transcript.Text {
+  /// Reads what is there, without waiting for more.
+  fileprivate mutating func read(_ descriptor: Int32) {
+    var chunk = [UInt8](repeating: 0, count: 65_536)
+    while !hasEnded, hasData(descriptor, within: 0) {
+      let count = Glibc.read(descriptor, &chunk, chunk.count)
+      if count < 0, errno == EINTR { continue }
+      fault = count < 0 ? errno : 0
+      take(chunk[..<max(count, 0)])
+    }
+  }
+
   /// - Parameter bytes: empty at the end.
   fileprivate mutating func take(_ bytes: ArraySlice<UInt8>) {
     unfinished += bytes

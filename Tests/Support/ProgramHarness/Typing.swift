@@ -30,7 +30,7 @@ extension TestToken {
       let former = try await look().entries
       let mark = eyes.output.mark
       try await press(keys: digits.map(String.init) + ["enter"])
-      guard try await look().entries > former else { continue }
+      guard await isEntered(after: former) else { continue }
       let calm = [wanted.rawValue, Self.entering]
       guard let reaction = await eyes.output.meaning(from: mark, after: former, otherThan: calm) else { break }
       // For an existing PIN only a wrong number of digits is rejected: some digits came before the guard time.
@@ -39,6 +39,15 @@ extension TestToken {
       return reaction
     }
     throw OutputTimeoutError(description: "a reaction to an entry for \"\(wanted.rawValue)\"")
+  }
+
+  /// Whether the panel has taken an entry after `former` ones. Typing again while the keys are still on their way would
+  /// be another entry.
+  private func isEntered(after former: Int) async -> Bool {
+    let entered: Void? = try? await eventually("an entry", within: .seconds(30)) {
+      try await look().entries > former ? () : nil
+    }
+    return entered != nil
   }
 
   /// Chooses a PIN that the policy allows.

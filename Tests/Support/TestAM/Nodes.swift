@@ -65,7 +65,7 @@ extension TestAM {
     state.withLock { state in
       state.tokens[id] = Token(
         user: user, secret: secret, expectedAnswer: Self.answer(to: challenge, secret),
-        createdAt: now(), isRegistration: true, patience: Self.registrationTimeout, cookie: cookie)
+        createdAt: now(), lifetime: lifetime, isRegistration: true, patience: registrationTimeout, cookie: cookie)
     }
     func coded(_ text: String) -> String { Array(text.utf8).base64URL }
     var query = [
@@ -121,7 +121,7 @@ extension TestAM {
       let cookie = state.nextCookie()
       state.tokens[id] = Token(
         user: user, secret: profile.secret, expectedAnswer: Self.answer(to: challenge, profile.secret),
-        createdAt: time, isRegistration: false, patience: timeout, cookie: cookie)
+        createdAt: time, lifetime: lifetime, isRegistration: false, patience: timeout, cookie: cookie)
       return cookie
     }
     var claims: [(String, JSONValue)] = [

@@ -39,6 +39,8 @@ package final class TestAM: Sendable {
     let secret: [UInt8]
     let expectedAnswer: String
     let createdAt: Int64
+    /// In seconds, independent of the nodes' time limits.
+    let lifetime: Int64
     let isRegistration: Bool
     /// How long the node waits in seconds: from the QR code for a registration, from its first poll for the verifier.
     let patience: Int64
@@ -50,8 +52,7 @@ package final class TestAM: Sendable {
     var challengeResponse: Int64?
     var device: Profile?
 
-    /// The lifetime, independent of the nodes' time limits.
-    var expiresAt: Int64 { createdAt + TestAM.lifetime * 1000 }
+    var expiresAt: Int64 { createdAt + lifetime * 1000 }
   }
 
   struct State: Sendable {
@@ -79,9 +80,9 @@ package final class TestAM: Sendable {
   /// The path in QR codes; AM responds on both paths.
   let namesRealmInFull: Bool
   /// Seconds; AM's `mdDuration`.
-  static let lifetime: Int64 = 120
+  let lifetime: Int64
   /// Seconds.
-  static let registrationTimeout: Int64 = 60
+  let registrationTimeout: Int64
   let now: @Sendable () -> Int64
   let state = Mutex(State())
 
@@ -89,15 +90,19 @@ package final class TestAM: Sendable {
   ///   - base: `https://host:port/am`.
   ///   - realm: the realm's name; empty for the root.
   ///   - namesRealmInFull: whether QR codes contain `/realms/root/realms/alpha` rather than `/alpha`.
+  ///   - lifetime: how many seconds a message is kept.
+  ///   - registrationTimeout: how many seconds the registration node waits.
   ///   - now: milliseconds since 1970.
   package init(
     _ version: Version = .am802, base: String, realm: String, namesRealmInFull: Bool = false,
-    now: @escaping @Sendable () -> Int64
+    lifetime: Int64 = 120, registrationTimeout: Int64 = 60, now: @escaping @Sendable () -> Int64
   ) {
     self.version = version
     self.base = base
     self.realm = realm
     self.namesRealmInFull = namesRealmInFull
+    self.lifetime = lifetime
+    self.registrationTimeout = registrationTimeout
     self.now = now
   }
 

@@ -15,6 +15,7 @@ package final class TestAMServer: Sendable {
   private struct State {
     var realms: [TestAM] = []
     var answersToLose = 0
+    var whenLost: @Sendable () -> Void = {}
     var isAway = false
   }
 
@@ -61,17 +62,20 @@ package final class TestAMServer: Sendable {
     throw CancellationError()
   }
 
-  /// Another realm of this AM, with its own users and clock.
+  /// Another realm of this AM, with its own users and clock. It waits longer than AM does: the machine may be busy.
   package func realm(_ name: String, _ version: TestAM.Version = .am802) -> TestAM {
-    let am = TestAM(version, base: "https://127.0.0.1:\(port)/am", realm: name) {
-      Int64(Date().timeIntervalSince1970 * 1000)
-    }
+    let am = TestAM(
+      version, base: "https://127.0.0.1:\(port)/am", realm: name, lifetime: 1200, registrationTimeout: 1200
+    ) { Int64(Date().timeIntervalSince1970 * 1000) }
     state.state.withLock { $0.realms.append(am) }
     return am
   }
 
   /// The given number of next requests are handled, and their responses are interrupted.
-  package func loseAnswers(_ count: Int) { state.state.withLock { $0.answersToLose = count } }
+  /// - Parameter act: called between the two, once for each request.
+  package func loseAnswers(_ count: Int, _ act: @escaping @Sendable () -> Void = {}) {
+    state.state.withLock { ($0.answersToLose, $0.whenLost) = (count, act) }
+  }
 
   /// Simulates a load balancer without an AM: status 503 for every request, until AM is back.
   package func set(away isAway: Bool) { state.state.withLock { $0.isAway = isAway } }
@@ -88,14 +92,15 @@ package final class TestAMServer: Sendable {
         method: request.method.rawValue, target: target, headers: headers, body: Array(body.readableBytesView))
     }
     let answer = answers.first { $0.status != 404 } ?? .notFound
-    let isLost = shared.state.withLock { state in
-      guard state.answersToLose > 0 else { return false }
+    let whenLost = shared.state.withLock { state -> (@Sendable () -> Void)? in
+      guard state.answersToLose > 0 else { return nil }
       state.answersToLose -= 1
-      return true
+      return state.whenLost
     }
+    whenLost?()
     let bytes = ByteBuffer(string: answer.body)
     let responseBody =
-      isLost
+      whenLost != nil
       ? ResponseBody(contentLength: bytes.readableBytes) { _ in throw ConnectionLostError() }
       : ResponseBody(byteBuffer: bytes)
     return Response(

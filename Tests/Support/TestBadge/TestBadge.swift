@@ -41,13 +41,18 @@ package final class TestBadge: Sendable {
     otherKey = try P256PrivateKey()
   }
 
+  /// Has no effect while it is inserted.
   /// - Parameter slot: 0 or 1.
   package func insert(into reader: TestPCSC, slot: UInt16 = 0) {
+    guard !card.isInserted else { return }
     rest.withLock { $0 = [] }
     card.insert(into: reader, slot: slot) { [self] command, _ in perform(command) }
   }
 
   package func remove() { card.remove() }
+
+  /// Waits until pcscd counts the inserted badge, at most 60 s.
+  package func untilCounted() async throws { try await card.untilCounted() }
 
   // MARK: PIV (NIST SP 800-73-4)
 

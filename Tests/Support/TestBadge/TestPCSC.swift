@@ -11,6 +11,11 @@ package final class TestPCSC: Sendable {
     package let description: String
   }
 
+  /// pcscd or a program did not do in time what was waited for.
+  package struct TimeoutError: Error, CustomStringConvertible {
+    package let description: String
+  }
+
   /// Binds the socket that pcscd gets as systemd gives it, descriptor 3, and becomes pcscd.
   private static let launcher = """
     import os, socket, sys
@@ -62,8 +67,8 @@ package final class TestPCSC: Sendable {
     process.executableURL = URL(filePath: "/usr/bin/python3")
     // Its polkit rules are not those of a test.
     let options = Self.hasPolkit ? ["--disable-polkit"] : []
-    process.arguments = ["-c", Self.launcher, socket, "\(folder)/readers"] + options
-    let log = "\(folder)/log"
+    // The log has each card, and each command of a program.
+    process.arguments = ["-c", Self.launcher, socket, "\(folder)/readers", "--debug"] + options
     _ = FileManager.default.createFile(atPath: log, contents: nil)
     process.standardOutput = FileHandle(forWritingAtPath: log)
     process.standardError = process.standardOutput
@@ -73,8 +78,8 @@ package final class TestPCSC: Sendable {
     while !Self.isListening(port + 1) {
       guard process.isRunning, ContinuousClock.now < deadline else {
         let end = process.isRunning ? "within 60 s" : "and has ended"
-        let said = (try? String(contentsOfFile: log, encoding: .utf8))?.suffix(400) ?? ""
-        throw StartError(description: "pcscd does not open the ports of its virtual reader \(end): \(said)")
+        throw StartError(
+          description: "pcscd does not open the ports of its virtual reader \(end): \(said.suffix(400))")
       }
       usleep(10_000)
     }
@@ -86,6 +91,44 @@ package final class TestPCSC: Sendable {
       kill(running.processIdentifier, SIGKILL)
       running.waitUntilExit()
       process = nil
+    }
+  }
+
+  // MARK: What pcscd has noticed
+
+  private var log: String { "\(folder)/log" }
+  /// What pcscd has written since its start.
+  private var said: String { (try? wholeText(of: log)) ?? "" }
+
+  /// pcscd writes a line a moment before it does what the line says.
+  private static let settling = Duration.milliseconds(500)
+
+  /// Waits until pcscd has noticed that the card was removed from a slot, at most 60 s: a removal that it does not see,
+  /// because another card follows at once, is none.
+  package func untilEmpty(slot: UInt16 = 0) async throws {
+    try await Self.wait(for: "pcscd to see that slot \(slot) is empty") {
+      let changes = said.split(separator: "\n").filter { line in
+        line.hasSuffix(" 00 0\(slot)") && (line.contains("Card Removed From") || line.contains("Card inserted into"))
+      }
+      return changes.last?.contains("Card Removed From") == true
+    }
+    try await Task.sleep(for: Self.settling)
+  }
+
+  /// Waits until a program knows what is in the readers since pcscd was started, at most 60 s: it asks what is there,
+  /// and then what changes.
+  package func untilListed() async throws {
+    try await Self.wait(for: "a program to list the readers") {
+      said.split(separator: "\n").count { $0.contains("Received command: CMD_WAIT_READER_STATE_CHANGE") } >= 2
+    }
+    try await Task.sleep(for: Self.settling)
+  }
+
+  static func wait(for what: String, _ isTrue: () -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while !isTrue() {
+      guard ContinuousClock.now < deadline else { throw TimeoutError(description: "waited 60 s for \(what)") }
+      try await Task.sleep(for: .milliseconds(50))
     }
   }
 

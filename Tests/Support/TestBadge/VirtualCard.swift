@@ -8,6 +8,7 @@ package final class VirtualCard: Sendable {
   /// The reader, as a card sees it while it answers a command.
   package struct Reader {
     fileprivate let descriptor: Int32
+    fileprivate let looks: Looks
 
     /// Answers the command, and waits for the next one.
     /// - Returns: nil once the card is removed.
@@ -25,7 +26,9 @@ package final class VirtualCard: Sendable {
     fileprivate func nextCommand() -> [UInt8]? {
       while let length = read(2), let command = read(Int(length[0]) << 8 | Int(length[1])) {
         guard command.count == 1 else { return command }
-        if command == [4] { send([0x3B, 0x80, 0x80, 0x01, 0x01]) }
+        guard command == [4] else { continue }
+        looks.add()
+        send([0x3B, 0x80, 0x80, 0x01, 0x01])
       }
       return nil
     }
@@ -45,10 +48,26 @@ package final class VirtualCard: Sendable {
     }
   }
 
-  private let connection = Mutex<Int32>(-1)
+  /// How often pcscd has asked a card for its answer to a reset.
+  fileprivate final class Looks: Sendable {
+    private let total = Mutex(0)
+    var count: Int { total.withLock { $0 } }
+    func add() { total.withLock { $0 += 1 } }
+  }
+
+  private struct State {
+    /// -1 if the card is not inserted.
+    var connection: Int32 = -1
+    var looks = Looks()
+  }
+
+  private let state = Mutex(State())
 
   package init() {}
 
+  package var isInserted: Bool { state.withLock { $0.connection >= 0 } }
+
+  /// Must not be called while the card is inserted.
   /// - Parameters:
   ///   - slot: 0 or 1.
   ///   - perform: performs a command, in a thread of its own; returns nil for no answer.
@@ -66,18 +85,31 @@ package final class VirtualCard: Sendable {
       }
     }
     precondition(isConnected, "no virtual reader at port \(reader.port + slot)")
-    connection.withLock { $0 = descriptor }
+    let looks = Looks()
+    state.withLock { ($0.connection, $0.looks) = (descriptor, looks) }
     let thread = detachThread { [self] in
-      let reader = Reader(descriptor: descriptor)
+      let reader = Reader(descriptor: descriptor, looks: looks)
       while let command = reader.nextCommand() {
         if let answer = perform(command, reader) { reader.send(answer) }
       }
       // The card may have been inserted again meanwhile.
-      connection.withLock { if $0 == descriptor { $0 = -1 } }
+      state.withLock { if $0.connection == descriptor { $0.connection = -1 } }
       close(descriptor)
     }
     precondition(thread, "no thread is left")
   }
 
-  package func remove() { connection.withLock { if $0 >= 0 { shutdown($0, Int32(SHUT_RDWR)) } } }
+  package func remove() {
+    state.withLock { state in
+      if state.connection >= 0 { shutdown(state.connection, Int32(SHUT_RDWR)) }
+      state.connection = -1
+    }
+  }
+
+  /// Waits until pcscd counts the inserted card, at most 60 s. Until then it asks for the answer to a reset at most
+  /// three times, and later again each time that it looks at the slot.
+  package func untilCounted() async throws {
+    let looks = state.withLock { $0.looks }
+    try await TestPCSC.wait(for: "pcscd to see a card") { looks.count > 3 }
+  }
 }

@@ -27,7 +27,7 @@ struct HIDChannel {
     let size = Int(first[5]) << 8 | Int(first[6])
     var payload = Array(first[7...])
     while payload.count < size {
-      guard let next = report(within: 2000), next.count == 64 else { return nil }
+      guard let next = report(within: 30_000), next.count == 64 else { return nil }
       payload += next[5...]
     }
     return Message(command: first[4] & 0x7F, payload: Array(payload.prefix(size)))

@@ -49,13 +49,18 @@ package final class TestKeyCard: Sendable {
   package var chained: Int { progress.withLock { $0.chained } }
   package var continued: Int { progress.withLock { $0.continued } }
 
+  /// Has no effect while it is inserted.
   /// - Parameter slot: 0 or 1.
   package func insert(into reader: TestPCSC, slot: UInt16 = 0) {
+    guard !card.isInserted else { return }
     progress.withLock { ($0.message, $0.rest) = ([], []) }
     card.insert(into: reader, slot: slot) { [self] in perform($0, $1) }
   }
 
   package func remove() { card.remove() }
+
+  /// Waits until pcscd counts the inserted card, at most 60 s.
+  package func untilCounted() async throws { try await card.untilCounted() }
 
   /// - Returns: nil for no answer.
   private func perform(_ command: [UInt8], _ reader: VirtualCard.Reader) -> [UInt8]? {

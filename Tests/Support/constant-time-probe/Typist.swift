@@ -15,7 +15,7 @@ final class Typist {
   }
 
   private struct NoIndicator: Indicator {
-    func light(_ color: LEDColor?) {}
+    func light(_ color: LEDColor?, in context: LEDContext) {}
   }
 
   private let channel: KeypadChannel

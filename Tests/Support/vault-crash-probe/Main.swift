@@ -16,7 +16,7 @@ enum Probe {
     // A test waits for reports, or for the end of this process, without a time limit of its own.
     alarm(240)
     let secret = try DeviceSecret.load(stateDirectory: arguments[1], credentialsDirectory: nil)
-    let vault = try Vault.open(directory: arguments[1], deviceSecret: secret)
+    let vault = try untilUnlocked { try Vault.open(directory: arguments[1], deviceSecret: secret) }
     switch arguments[2] {
     case "operations":
       let first = Int(arguments[4])!
@@ -32,7 +32,8 @@ enum Probe {
       }
     case "record":
       for number in 1...Int(arguments[4])! {
-        try vault.record(AuditEntry(.opened, detail: "\(arguments[3]) \(number)", wallClockMilliseconds: 0))
+        let entry = AuditEntry(.opened, detail: "\(arguments[3]) \(number)", wallClockMilliseconds: 0)
+        try untilUnlocked { try vault.record(entry) }
         report()
       }
     default: exit(64)

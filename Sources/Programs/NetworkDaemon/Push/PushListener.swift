@@ -9,22 +9,25 @@ import Threads
 /// each with a time limit. An attacker who occupies the listener only delays hints; polling goes on.
 package final class PushListener: Sendable {
   /// The time limit for one request.
-  private static let patience = Duration.seconds(2)
+  package static let patience = Duration.seconds(2)
 
   private let descriptor: Int32
+  private let patience: Duration
   private let uptime: @Sendable () -> Duration
   private let onHint: @Sendable () -> Void
   private let isOver = Atomic(false)
 
   /// Binds and listens; `run` accepts connections.
   /// - Parameters:
+  ///   - patience: the time limit for one request.
   ///   - uptime: the time on a monotonic clock; by default since the start of this process.
   ///   - onHint: called on a thread of its own.
   package init(
-    at address: ListenAddress, uptime: @escaping @Sendable () -> Duration = sinceStart,
-    onHint: @escaping @Sendable () -> Void
+    at address: ListenAddress, patience: Duration = PushListener.patience,
+    uptime: @escaping @Sendable () -> Duration = sinceStart, onHint: @escaping @Sendable () -> Void
   ) throws(ListenAddress.ListenError) {
     descriptor = try address.listen()
+    self.patience = patience
     self.uptime = uptime
     self.onHint = onHint
   }
@@ -65,7 +68,7 @@ package final class PushListener: Sendable {
   }
 
   private func serve(_ caller: Int32, _ bucket: inout TokenBucket) {
-    let end = uptime() + Self.patience
+    let end = uptime() + patience
     var status = PushPost.read(timeLeft: { end - uptime() }, read: { Self.read(caller, within: $0) })
     if status == .ok, !bucket.take(at: uptime()) { status = .tooMany }
     if status == .ok { onHint() }

@@ -17,16 +17,16 @@ extension ControlRequestHandler {
 extension ControlRequestHandler {
   /// Sends what the LED shows, and then each change, until the client disconnects.
   func followLED(_ reply: @Sendable (any Encodable & Sendable) throws -> Void) async throws {
-    var shown: LEDColor??
-    for await output in board.indicator.changes() where shown != .some(output.color) {
-      shown = output.color
-      try reply(await board.led)
+    var shown: LEDStatus?
+    for await led in board.indicator.changes().map(board.led(at:)) where shown != led {
+      shown = led
+      try reply(led)
     }
   }
 
   func followBoard(_ reply: @Sendable (any Encodable & Sendable) throws -> Void) async throws {
     _ = try board.simulatedButton
-    for await output in board.indicator.changes() { try reply(await board.state(at: output)) }
+    for await output in board.indicator.changes() { try reply(board.state(at: output)) }
   }
 
   /// Keeps a button down until it is released or the client disconnects.

@@ -76,27 +76,23 @@ struct RunningBoard: Sendable {
     BoardCapabilities(hasKeypad: profile.hasKeypad, hasColorLED: profile.colors == .rgb)
   }
 
-  var led: LEDStatus { get async { await showing.led } }
+  var led: LEDStatus { get async { led(indicator.color, in: await panel.ledContext) } }
 
-  private var showing: (led: LEDStatus, indication: Indication) {
-    get async {
-      let (indication, entries) = await panel.showingAfterEntries
-      let row = indication.row
-      let led = LEDStatus(
-        meaning: row.meaning, color: row.color.rawValue, isLit: indicator.color != nil, count: indication.count,
-        entries: entries)
-      return (led, indication)
-    }
+  /// What the LED showed at a change.
+  func led(at output: SimulatedIndicator.Output) -> LEDStatus { led(output.color, in: output.context) }
+
+  private func led(_ color: LEDColor?, in context: LEDContext) -> LEDStatus {
+    let row = context.indication.row
+    return LEDStatus(
+      meaning: row.meaning, color: row.color.rawValue, isLit: color != nil, count: context.indication.count,
+      entries: context.entries)
   }
 
   /// The state of a simulated board at a change of its LED or buzzer.
-  func state(at output: SimulatedIndicator.Output) async -> BoardState {
-    var (led, indication) = await showing
-    let timing = profile.timing
-    led.isLit = output.color != nil
-    if let color = output.color { led.color = color.rawValue }
+  func state(at output: SimulatedIndicator.Output) -> BoardState {
+    let (indication, timing) = (output.context.indication, profile.timing)
     return BoardState(
-      led: led, atMilliseconds: output.atMilliseconds, pattern: indication.row.patternInWords,
+      led: led(at: output), atMilliseconds: output.atMilliseconds, pattern: indication.row.patternInWords,
       advice: indication.advice(hold: timing.acceptHold.inSeconds, veryLongHold: timing.reportHold.inSeconds),
       isSounding: output.isSounding, isChipConnected: output.isConnected,
       isKeypadConnected: profile.hasKeypad ? keypad.isConnected : nil,
@@ -109,8 +105,8 @@ private struct ShownIndicator: Indicator {
   let shown: SimulatedIndicator
   let real: (any Indicator)?
 
-  func light(_ color: LEDColor?) {
-    real?.light(color)
-    shown.light(color)
+  func light(_ color: LEDColor?, in context: LEDContext) {
+    real?.light(color, in: context)
+    shown.light(color, in: context)
   }
 }

@@ -28,12 +28,14 @@ struct ActivationService: Sendable {
   private let sites: RateLimiter
   private let sources: RateLimiter
 
+  /// - Parameter uptime: the time on a monotonic clock, for the limits of wrong codes.
   init(
     store: Store, hasher: KeyedHasher, keyring: ServerKeyring, clock: ServerClock, announcer: any Announcer,
-    expiry: any ExpirySchedule, fleetLimit: Int, servers: ServerCount = ServerCount()
+    expiry: any ExpirySchedule, fleetLimit: Int, servers: ServerCount = ServerCount(),
+    uptime: @escaping @Sendable () -> Duration = Uptime.now
   ) {
     func limiter(_ perMinute: Double) -> RateLimiter {
-      RateLimiter(perSecond: perMinute / 60, burst: perMinute, servers: servers)
+      RateLimiter(perSecond: perMinute / 60, burst: perMinute, servers: servers, uptime: uptime)
     }
     everybody = limiter(Self.wrongCodesPerMinute)
     sites = limiter(Self.wrongCodesPerMinuteAndSite)

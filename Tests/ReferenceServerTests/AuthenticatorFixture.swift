@@ -13,7 +13,9 @@ struct AuthenticatorFixture {
   let device: DeviceClient
   let scripts: TestScripts
 
-  static let configuration = """
+  /// - Parameter timeLimit: of the scripts, in s.
+  private static func configuration(timeLimit: Int) -> String {
+    """
     access_log = true
     [application]
     pin = true
@@ -28,7 +30,7 @@ struct AuthenticatorFixture {
     name = "Company badge"
     kind = "custom"
     scripts = "authenticators/badge"
-    time_limit_seconds = 3
+    time_limit_seconds = \(timeLimit)
     max_failures = 2
     [[type]]
     name = "payment"
@@ -53,10 +55,13 @@ struct AuthenticatorFixture {
     method = "push_with_custom_authenticator"
     request_expires_in = 600
     """
+  }
 
-  /// - Parameter types: more of the configuration.
-  init(_ types: String = "") throws {
-    let ready = try ReadyServer(configuration: Self.configuration + types, withPIN: true)
+  /// - Parameters:
+  ///   - types: more of the configuration.
+  ///   - scriptTime: the time limit of the scripts, in s: long, because the machine may be busy.
+  init(_ types: String = "", scriptTime: Int = 25) throws {
+    let ready = try ReadyServer(configuration: Self.configuration(timeLimit: scriptTime) + types, withPIN: true)
     pin = PINFixture(ready)
     device = ready.device
     scripts = try TestScripts(in: ready.server.directory + "/authenticators/badge")

@@ -13,11 +13,23 @@ import Testing
 @Suite(.timeLimit(.minutes(5)), .mayBlock) struct CallbackReuseTests {
   private static let kept = "HTTP/1.1 204 No Content\r\n\r\n"
 
-  /// Sends callbacks one after the other.
+  /// Sends callbacks one after the other; on a busy machine, where one may time out, up to three times.
   /// - Returns: the numbers of connections and of requests that the portal has seen.
   private func deliver(
     _ count: Int = 3, to hosts: [String] = ["127.0.0.1"], responses: Int = .max, response: String = kept
   ) async throws -> (connections: Int, requests: Int) {
+    for _ in 1...3 {
+      let (outcomes, seen) = try await deliverOnce(count, to: hosts, responses: responses, response: response)
+      if outcomes.contains(.failed("\(CallbackConnection.TimeoutError())")) { continue }
+      #expect(outcomes.allSatisfy { $0 == .delivered }, "\(outcomes)")
+      return seen
+    }
+    throw CallbackConnection.TimeoutError()
+  }
+
+  private func deliverOnce(
+    _ count: Int, to hosts: [String], responses: Int, response: String
+  ) async throws -> ([CallbackDelivery.Outcome], (connections: Int, requests: Int)) {
     let portal = try CallbackListener(answering: true, responses: responses, response: response)
     defer { portal.end() }
     let temporary = try TemporaryStore()
@@ -31,10 +43,11 @@ import Testing
     let delivery = CallbackDelivery(
       configured: [], allowed: [try #require(AddressRange("127.0.0.0/8"))],
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton.next())
+    var outcomes: [CallbackDelivery.Outcome] = []
     for job in try await temporary.store.read({ try $0.callbacks(dueBy: Timestamp(1), without: [], limit: count) }) {
-      #expect(await delivery.deliver(job) == .delivered)
+      outcomes.append(await delivery.deliver(job))
     }
-    return (portal.connections, portal.count)
+    return (outcomes, (connections: portal.connections, requests: portal.count))
   }
 
   @Test("Callbacks to one host and port use one connection") func reuse() async throws {

@@ -24,9 +24,18 @@ import Testing
     }
   }
 
+  /// Lets a worker send callbacks to one portal.
+  private func expectEachSentOnce(_ count: Int, in engine: Engine) async throws {
+    var failed = count
+    // One of three times is enough: on a busy machine, all that are under way may time out together.
+    for _ in 1...3 where failed >= count / 10 { failed = try await sendEachOnce(count, in: engine) }
+    #expect(failed < count / 10)
+  }
+
   /// Lets a worker whose clock stands still send callbacks to one portal. On a busy machine, some have timed out; they
   /// are not sent again.
-  private func expectEachSentOnce(_ count: Int, in engine: Engine) async throws {
+  /// - Returns: how many have timed out.
+  private func sendEachOnce(_ count: Int, in engine: Engine) async throws -> Int {
     let temporary = try TemporaryStore(engine)
     let portal = try CallbackListener(answering: true)
     defer { portal.end() }
@@ -46,18 +55,33 @@ import Testing
     running.cancel()
     _ = await running.result
     let failed = try await callbacks(in: store, "attempts > 0")
-    #expect(failed < count / 10)
     #expect((count - failed...count).contains(portal.count), "\(failed) failed")
+    return failed
   }
 
   /// Lets a worker deliver 1000 callbacks to a portal that does not respond, and then one to another portal.
   /// - Parameters:
   ///   - owner: whose callbacks the slow ones are; the other one is of "good".
   ///   - url: the address of a callback with this number at the slow portal's port.
-  private func goodAfterSlow(
+  private func expectGoodAfterSlow(
     of owner: String, allowing ranges: [String], in engine: Engine,
     _ url: @escaping @Sendable (_ number: Int, _ port: Int) -> String
   ) async throws {
+    var failed: Int?
+    // One of three times is enough: on a busy machine the good one, too, may time out.
+    for _ in 1...3 where failed.map({ $0 >= 256 }) ?? true {
+      failed = try await failuresBeforeGood(of: owner, allowing: ranges, in: engine, url)
+    }
+    // On a busy machine, some callbacks have timed out. In the order of the list, with 256 at a time, 745 would have.
+    #expect(try (0..<256).contains(#require(failed)))
+  }
+
+  /// One try of `expectGoodAfterSlow`.
+  /// - Returns: how many callbacks had timed out when the good one came; nil if it did not come.
+  private func failuresBeforeGood(
+    of owner: String, allowing ranges: [String], in engine: Engine,
+    _ url: @escaping @Sendable (_ number: Int, _ port: Int) -> String
+  ) async throws -> Int? {
     let temporary = try TemporaryStore(engine)
     let slow = try CallbackListener(answering: false, address: "0.0.0.0")
     let good = try CallbackListener(answering: true)
@@ -78,24 +102,25 @@ import Testing
     let running = Task { try await worker.run() }
     let deadline = ContinuousClock.now + .seconds(60)
     while good.count == 0, .now < deadline { try await Task.sleep(for: .milliseconds(20)) }
-    #expect(good.count == 1)
-    // On a busy machine, some callbacks have timed out. In the order of the list, with 256 at a time, 745 would have.
     let failed = try await callbacks(in: temporary.store, "attempts > 0")
-    #expect((0..<256).contains(failed), "\(failed)")
     running.cancel()
     slow.end()
     _ = await running.result
+    #expect(good.count <= 1)
+    return good.count == 1 ? failed : nil
   }
 
   @Test("A portal that does not respond delays only its own callbacks", arguments: Engine.allCases)
   func oneSlowPortal(in engine: Engine) async throws {
-    try await goodAfterSlow(of: "good", allowing: ["127.0.0.1"], in: engine) { _, port in "http://127.0.0.1:\(port)/" }
+    try await expectGoodAfterSlow(of: "good", allowing: ["127.0.0.1"], in: engine) { _, port in
+      "http://127.0.0.1:\(port)/"
+    }
   }
 
   /// Fails if only the names are counted: each of these has one callback.
   @Test("A portal with many slow names delays only its own callbacks", arguments: Engine.allCases)
   func manySlowNames(in engine: Engine) async throws {
-    try await goodAfterSlow(of: "slow", allowing: ["127.0.0.0/8"], in: engine) { number, port in
+    try await expectGoodAfterSlow(of: "slow", allowing: ["127.0.0.0/8"], in: engine) { number, port in
       "http://127.1.\(number / 250).\(number % 250 + 1):\(port)/"
     }
   }
@@ -153,10 +178,16 @@ import Testing
       return
     }
     #expect(why.contains("callback_private_addresses"), "\(why)")
-    // The first connection: the strict delivery made none.
     let lenient = delivery(allowing: ["127.0.0.0/8"])
-    #expect(await lenient.deliver(job) == .delivered)
-    #expect(portal.connections == 1 && portal.count == 1)
+    var (outcome, attempts) = (CallbackDelivery.Outcome?.none, 0)
+    // More than one if the machine is so busy that one times out.
+    while outcome != .delivered, attempts < 3 {
+      outcome = await lenient.deliver(job)
+      attempts += 1
+    }
+    #expect(outcome == .delivered)
+    // The strict delivery made no connection.
+    #expect((1...attempts).contains(portal.connections) && (1...attempts).contains(portal.count))
   }
 
   @Test(
@@ -186,7 +217,13 @@ import Testing
     let allowed = ["127.0.0.1", "::1"].compactMap { AddressRange($0) }
     let group = MultiThreadedEventLoopGroup.singleton
     func outcome() async -> CallbackDelivery.Outcome {
-      await CallbackDelivery(configured: [], allowed: allowed, eventLoopGroup: group, trust: trust).deliver(job)
+      let delivery = CallbackDelivery(configured: [], allowed: allowed, eventLoopGroup: group, trust: trust)
+      var outcome = await delivery.deliver(job)
+      // On a busy machine one may time out.
+      for _ in 1...2 where outcome == .failed("\(CallbackConnection.TimeoutError())") {
+        outcome = await delivery.deliver(job)
+      }
+      return outcome
     }
     guard case .failed(let why) = await outcome() else {
       Issue.record("an unknown authority is trusted")
@@ -217,9 +254,15 @@ import Testing
     let job = try #require(
       try await temporary.store.read { try $0.callbacks(dueBy: Timestamp(1), without: [], limit: 1) }.first)
     let delivery = delivery(allowing: ["127.0.0.1"])
-    let task = Task { await delivery.deliver(job) }
-    try await Task.sleep(for: .milliseconds(200))
-    task.cancel()
-    #expect(await task.value == .failed("CancellationError()"))
+    let canceled = CallbackDelivery.Outcome.failed("CancellationError()")
+    var outcome: CallbackDelivery.Outcome?
+    // One of three times is enough: a busy machine may come to the cancellation after the time for a response.
+    for _ in 1...3 where outcome != canceled {
+      let task = Task { await delivery.deliver(job) }
+      try await Task.sleep(for: .milliseconds(200))
+      task.cancel()
+      outcome = await task.value
+    }
+    #expect(outcome == canceled)
   }
 }

@@ -49,7 +49,7 @@ import Testing
     let began = ContinuousClock.now
     var isOpen = true
     var sent = 0
-    while isOpen, ContinuousClock.now - began < .seconds(15) {
+    while isOpen, ContinuousClock.now - began < .seconds(60) {
       if sent < bytes {
         _ = send(socket, [hello[sent]], 1, Int32(MSG_NOSIGNAL))
         sent += 1
@@ -95,13 +95,14 @@ import Testing
 
   @Test("The request deadline does not end an event stream or a long poll")
   func streamsHaveNoDeadline() throws {
-    let ready = try ReadyServer(configuration: Self.brief + "[[type]]\nname = \"login\"\nmethod = \"push\"\n")
-    let (server, device) = (ready.server, ready.device)
     // On a busy machine a request may take longer than the deadline; one of several must not.
     func retried<Result>(_ body: () throws -> Result) throws -> Result {
       for _ in 1...4 { if let result = try? body() { return result } }
       return try body()
     }
+    let type = "[[type]]\nname = \"login\"\nmethod = \"push\"\n"
+    let ready = try retried { try ReadyServer(configuration: Self.brief + type) }
+    let (server, device) = (ready.server, ready.device)
     let cursor = try #require(try retried { try device.events(after: nil)?.cursor })
     #expect(try retried { try device.events(after: cursor, wait: 3) } == nil)
     let stream = try retried { try device.openEventStream() }
@@ -114,8 +115,16 @@ import Testing
 
   @Test("A device that disconnects is detected soon, even without a write to it")
   func goneDevices() throws {
-    let types = "[[type]]\nname = \"login\"\nmethod = \"push\"\ndelivery_required = true\n"
-    let ready = try ReadyServer(configuration: types)
+    let ready = try ReadyServer(
+      configuration: """
+        [limits]
+        open_requests_per_device = 1000
+        [[type]]
+        name = "login"
+        method = "push"
+        request_expires_in = 600
+        delivery_required = true
+        """)
     let (server, device, portal) = (ready.server, ready.device, ready.portal)
     func ask() throws -> String {
       let reply = try server.curl(
@@ -142,14 +151,16 @@ import Testing
     }
     #expect(isDetected)
     // The same with a long poll that its client gives up.
-    let cursor = try #require(try device.events(after: nil)?.cursor)
-    let poll = try device.arguments(
-      "GET", "/device/v1/events?after=\(cursor)", headers: ["Accept: application/json", "Prefer: wait=50"])
-    #expect(throws: (any Error).self) { try server.curl(["--max-time", "3"] + poll) }
     var isGone = false
-    for _ in 0..<50 where !isGone {
-      isGone = try ask() == "failed_to_send"
-      if !isGone { usleep(200_000) }
+    for _ in 1...3 where !isGone {
+      let cursor = try #require(try device.events(after: nil)?.cursor)
+      let poll = try device.arguments(
+        "GET", "/device/v1/events?after=\(cursor)", headers: ["Accept: application/json", "Prefer: wait=50"])
+      #expect(throws: (any Error).self) { try server.curl(["--max-time", "3"] + poll) }
+      for _ in 0..<50 where !isGone {
+        isGone = try ask() == "failed_to_send"
+        if !isGone { usleep(200_000) }
+      }
     }
     #expect(isGone)
   }

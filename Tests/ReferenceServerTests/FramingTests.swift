@@ -9,10 +9,12 @@ import Testing
 /// The framing of HTTP/1.1 (RFC 9112), and the end of connections, against the running server.
 @Suite(.timeLimit(.minutes(5)), .mayBlock) struct FramingTests {
   private static let path = ServerMetadata.path
+  /// Nothing ends a connection within the time for which a test waits for its end.
+  private static let patient = "[limits]\nrequest_seconds = 3600\nidle_seconds = 3600\n"
 
   /// Sends text over TLS and reads until the server closes its side, or for `seconds`.
   private func exchange(
-    _ server: TokenServerProcess, _ text: String, seconds: Int = 20
+    _ server: TokenServerProcess, _ text: String, seconds: Int = 60
   ) throws -> (text: String, status: Int32) {
     let output = try run(
       "/usr/bin/env",
@@ -37,7 +39,7 @@ import Testing
     "A request without exactly one Host field is refused; HTTP/1.0 needs none, and has no chunks",
     arguments: heads)
   func hosts(head: String, status: Int) throws {
-    let server = try TokenServerProcess()
+    let server = try TokenServerProcess(configuration: Self.patient)
     let output = try exchange(server, head + "\r\n")
     let words = output.text.split(separator: " ")
     #expect(words.count > 1 && words[1] == "\(status)", "\(output.text)")
@@ -46,7 +48,7 @@ import Testing
   }
 
   @Test("The client of HTTP/1.0 gets no chunks, and one response") func oldClients() throws {
-    let server = try TokenServerProcess()
+    let server = try TokenServerProcess(configuration: Self.patient)
     let text = "GET \(Self.path) HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
     let output = try exchange(server, text + text)
     #expect(output.text.components(separatedBy: "200 OK").count == 2, "\(output.text)")
@@ -58,7 +60,7 @@ import Testing
   func expectations()
     throws
   {
-    let server = try TokenServerProcess()
+    let server = try TokenServerProcess(configuration: Self.patient)
     func head(_ length: Int) -> String {
       "POST /oauth/token HTTP/1.1\r\nHost: h\r\nContent-Type: application/x-www-form-urlencoded\r\n"
         + "Expect: 100-continue\r\nConnection: close\r\nContent-Length: \(length)\r\n\r\n"
@@ -96,7 +98,7 @@ import Testing
 
   @Test("A response to HEAD has no body, and Connection: close ends the connection in any spelling")
   func headAndClose() throws {
-    let server = try TokenServerProcess()
+    let server = try TokenServerProcess(configuration: Self.patient)
     for (path, status) in [("/nowhere", 404), (Self.path, 405)] {
       let text =
         "HEAD \(path) HTTP/1.1\r\nHost: h\r\n\r\nGET \(Self.path) HTTP/1.1\r\nHost: h\r\nConnection: TE, Close\r\n\r\n"

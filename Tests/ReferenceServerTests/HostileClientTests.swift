@@ -94,7 +94,7 @@ import Testing
 
   private func raw(_ request: String) throws -> String {
     try run(
-      "/usr/bin/env", ["timeout", "20", "openssl", "s_client", "-quiet", "-connect", "127.0.0.1:\(server.port)"],
+      "/usr/bin/env", ["timeout", "100", "openssl", "s_client", "-quiet", "-connect", "127.0.0.1:\(server.port)"],
       input: Array(request.utf8)
     ).text
   }

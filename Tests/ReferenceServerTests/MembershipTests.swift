@@ -104,18 +104,22 @@ import Testing
     let now = ServerClock.system.now() + .seconds(3600)
     _ = try await other.store.write { try $0.noteServer(another, now: now) }
     #expect(try await other.store.write { try $0.acquireLease("x", owner: another, now: now) })
-    let start = ContinuousClock.now
-    await withTaskGroup(of: Void.self) { group in
-      for _ in 0..<20 {
-        group.addTask {
-          await #expect(throws: StorageUnavailableError.self) {
-            try await hasty.exclusively("x") { Issue.record("ran") }
+    var time = Duration.seconds(20)
+    // One after the other, they would take 20 seconds. One of three times is enough: a busy machine may be late.
+    for _ in 1...3 where time >= .seconds(19) {
+      let start = ContinuousClock.now
+      await withTaskGroup(of: Void.self) { group in
+        for _ in 0..<20 {
+          group.addTask {
+            await #expect(throws: StorageUnavailableError.self) {
+              try await hasty.exclusively("x") { Issue.record("ran") }
+            }
           }
         }
       }
+      time = ContinuousClock.now - start
     }
-    // One after the other, they would take 20 seconds.
-    #expect(ContinuousClock.now - start < .seconds(19))
+    #expect(time < .seconds(19))
     try hasty.close()
     try store.close()
   }

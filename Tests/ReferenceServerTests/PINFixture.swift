@@ -82,7 +82,7 @@ extension Configuration {
   /// Waits for a write of the server.
   static var patient: Configuration {
     var configuration = Configuration()
-    configuration.busyMode = .timeout(20)
+    configuration.busyMode = .timeout(60)
     return configuration
   }
 }

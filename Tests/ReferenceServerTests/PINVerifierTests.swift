@@ -91,7 +91,7 @@ private struct PINVerifierFixture {
     guard let url = temporary.url else {
       return try temporary.store.pool.write { try delete(in: TokenServerStore.Database($0)) }
     }
-    try PostgreSQLSession(PostgreSQLAddress(url)).transaction(.write, within: .seconds(10)) {
+    try PostgreSQLSession(PostgreSQLAddress(url)).transaction(.write, within: .seconds(60)) {
       try delete(in: TokenServerStore.Database($0))
     }
   }

@@ -194,7 +194,7 @@ import Testing
     let first = try #require(try mailbox())
     for _ in 0..<2 {
       #expect(server.stop() == 0)
-      #expect(try fixture.pepper("rotate").status == 0)
+      #expect(try fixture.rotateAfterStop().status == 0)
       server = try fixture.start(port: server.port)
       device.nonce = nil
       try device.logIn().expect(200)

@@ -67,15 +67,33 @@ import Testing
     _ = next
   }
 
-  /// The database holds the first request back until it cancels the statement after 15 s; the second request has then
-  /// waited for more than 10 s for the only connection.
   @Test("While requests wait for the database: 503, but the server is ready, and ends in time") func held() async throws
   {
+    var isInTime = false
+    // One of three times is enough: on a busy machine each step may be late.
+    for _ in 1...3 where !isInTime { isInTime = try await isReadyWhileHeld() }
+    #expect(isInTime)
+  }
+
+  /// The database holds the first request back until it cancels the statement after 15 s; the second request has then
+  /// waited for more than 10 s for the only connection.
+  /// - Returns: whether the server is ready and has metrics meanwhile, and whether it ends in time.
+  private func isReadyWhileHeld() async throws -> Bool {
     let directory = try ServerDirectories.new(onPostgreSQL: true)
     let file = directory + "/config.toml"
     try String(contentsOfFile: file, encoding: .utf8)
       .replacingOccurrences(
-        of: "[database]\n", with: "[operations]\nport = 0\ndrain_seconds = 0\n[database]\nconnections = 1\n"
+        of: "[database]\n",
+        with: """
+          [limits]
+          request_seconds = 60
+          [operations]
+          port = 0
+          drain_seconds = 0
+          [database]
+          connections = 1
+
+          """
       )
       .write(toFile: file, atomically: true, encoding: .utf8)
     let server = try TokenServerProcess(directory: directory, servers: 1)
@@ -95,24 +113,23 @@ import Testing
     let requests = (0..<2).map { _ in Task.detached { try status() } }
     let waiting =
       "SELECT COUNT(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    let deadline = ContinuousClock.now + .seconds(10)
+    let deadline = ContinuousClock.now + .seconds(60)
     while try TestPostgreSQL.query(waiting, in: url) != "t\n", ContinuousClock.now < deadline {
       try await Task.sleep(for: .milliseconds(20))
     }
     let operations = try OperationsTests.address(of: server)
-    #expect(try server.curl("--max-time", "9", operations + "/readyz").status == 200)
-    // Also the second time, while the first one still reads.
-    for _ in 0..<2 {
-      let metrics = try server.curl("--max-time", "9", operations + "/metrics")
-      #expect(metrics.status == 200 && metrics.text.contains("token_server_database_waiting "), "\(metrics.text)")
-    }
+    // The metrics also the second time, while the first one still reads.
+    let replies = ["/readyz", "/metrics", "/metrics"].map { try? server.curl("--max-time", "9", operations + $0) }
     for request in requests { #expect(try await request.value == 503) }
     let last = Task.detached { try? status() }
     try await Task.sleep(for: .milliseconds(300))
     let start = ContinuousClock.now
     #expect(server.stop() == 0)
-    #expect(ContinuousClock.now - start < .seconds(10))
+    let time = ContinuousClock.now - start
     _ = await last.value
+    return replies.allSatisfy { $0?.status == 200 }
+      && replies.dropFirst().allSatisfy { $0?.text.contains("token_server_database_waiting ") == true }
+      && time < .seconds(10)
   }
 
   @Test("Without the database no server starts, and the error names it without a password") func unreachable() throws {
@@ -142,8 +159,7 @@ import Testing
     let ready = try OperationsTests.address(of: server) + "/readyz"
     func status() throws -> Int {
       try server.curl(
-        "--max-time", "20", "--user", "\(portal.id):\(portal.secret)",
-        server.url + "/oauth/api/v4/authenticate/user/alice/enabled"
+        "--user", "\(portal.id):\(portal.secret)", server.url + "/oauth/api/v4/authenticate/user/alice/enabled"
       ).status
     }
     #expect(try status() == 200)
@@ -151,10 +167,10 @@ import Testing
     try TestPostgreSQL.query(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'", in: other)
     #expect(try status() == 503)
-    let refusal = try server.curl("--max-time", "20", ready)
+    let refusal = try server.curl(ready)
     #expect(refusal.status == 503 && refusal.text.contains("the database cannot be read"))
     try TestPostgreSQL.query("ALTER DATABASE \(name) ALLOW_CONNECTIONS true", in: other)
     #expect(try status() == 200)
-    #expect(try server.curl("--max-time", "20", ready).status == 200)
+    #expect(try server.curl(ready).status == 200)
   }
 }

@@ -15,14 +15,15 @@ import Testing
   /// Returns a listening channel with a `ConnectionGuard` for each connection, and the accepted connections.
   private func listen(acknowledgeTime: TimeAmount?) async throws -> (any Channel, AsyncStream<any Channel>) {
     let table = ConnectionTable(limit: 9, limitPerSource: 9)
+    let limits = ServerConfiguration.Limits(requestSeconds: 600)
     let (accepted, continuation) = AsyncStream<any Channel>.makeStream()
     let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           let handler =
             acknowledgeTime.map {
-              ConnectionGuard(table: table, limits: ServerConfiguration.Limits(), acknowledgeTime: $0)
-            } ?? ConnectionGuard(table: table, limits: ServerConfiguration.Limits())
+              ConnectionGuard(table: table, limits: limits, acknowledgeTime: $0)
+            } ?? ConnectionGuard(table: table, limits: limits)
           try channel.pipeline.syncOperations.addHandler(handler)
           continuation.yield(channel)
         }
@@ -66,7 +67,7 @@ import Testing
     let channel = try #require(await accepted.first { _ in true })
     // The option is set when the channel becomes active, on its event loop.
     var value: ChannelOptions.Types.SocketOption.Value = 0
-    for _ in 0..<100 where value == 0 {
+    for _ in 0..<3000 where value == 0 {
       value = try await channel.getOption(Self.userTimeout).get()
       if value == 0 { try await Task.sleep(for: .milliseconds(20)) }
     }
@@ -90,8 +91,8 @@ import Testing
     #expect(channel.isActive)
     try vanish(descriptor)
     let began = ContinuousClock.now
-    // Without the option, the timers of TCP take 15 minutes, and the deadline of a request 30 s.
-    while channel.isActive, ContinuousClock.now - began < .seconds(25) { try await Task.sleep(for: .milliseconds(50)) }
+    // Without the option, the timers of TCP take 15 minutes, and the deadline of a request 10 minutes.
+    while channel.isActive, ContinuousClock.now - began < .seconds(60) { try await Task.sleep(for: .milliseconds(50)) }
     #expect(!channel.isActive)
     try await listener.close()
   }

@@ -33,9 +33,7 @@ import Testing
 
   /// Waits until the driver is asked, after the guard time.
   private func asked(_ driver: ScriptedDriver, times: Int = 1) async throws {
-    try await fixture.clock.advance(by: .milliseconds(500), until: "the driver is asked") {
-      driver.calls.count >= times
-    }
+    try await fixture.untilAsked(driver, times: times)
   }
 
   private func logIn(with driver: ScriptedDriver) -> Task<(session: UserSession, used: String), any Error> {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import ServerBackends
 
-@Suite("Operations with a fingerprint", .timeLimit(.minutes(1))) struct FingerprintOperationTests {
+@Suite("Operations with a fingerprint", .timeLimit(.minutes(5))) struct FingerprintOperationTests {
   private let fixture: OperationsFixture
   private let account: AccountRecord
   private let match = DriverEvent.data(AuthenticatorData(SecretBytes(copying: [])))
@@ -28,10 +28,7 @@ import Testing
   /// Presents a finger, in another use of the reader each, after the guard time.
   private func present(_ events: DriverEvent...) async throws {
     for event in events {
-      let uses = fixture.fingerprintReader.ended + 1
-      try await fixture.clock.advance(by: .milliseconds(500), until: "the reader is asked") {
-        fixture.fingerprintReader.calls.count >= uses
-      }
+      try await fixture.untilAsked(fixture.fingerprintReader, times: fixture.fingerprintReader.ended + 1)
       fixture.fingerprintReader.say(event)
       fixture.fingerprintReader.end()
     }

@@ -55,6 +55,17 @@ final class OperationsFixture: Sendable {
     return account
   }
 
+  /// Lets the guard time pass, and the pause after a failure, until a driver was asked this number of times. The clock
+  /// stands still while tasks sleep only until the time limit of a prompt: on a busy machine it would reach that before
+  /// the driver is asked.
+  func untilAsked(_ driver: ScriptedDriver, times: Int) async throws {
+    try await eventually("\(driver.authenticator) is asked") {
+      if driver.calls.count >= times { return true }
+      if let wait = clock.untilNextWakes, wait <= .seconds(1) { clock.advance(by: .milliseconds(500)) }
+      return false
+    }
+  }
+
   /// Enters the digits, each at its own prompt.
   func enter(_ entries: String...) async {
     for (number, digits) in entries.enumerated() {

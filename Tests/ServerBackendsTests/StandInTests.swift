@@ -8,7 +8,7 @@ import Testing
 @testable import ServerBackends
 
 /// Authenticators that stand for the biometric check of a server which verifies none.
-@Suite("An authenticator that stands for a fingerprint check", .timeLimit(.minutes(1))) struct StandInTests {
+@Suite("An authenticator that stands for a fingerprint check", .timeLimit(.minutes(5))) struct StandInTests {
   private let fixture: OperationsFixture
   private let card = try! P256PrivateKey()
   private let ann = AccountID("ann")
@@ -53,8 +53,7 @@ import Testing
 
   /// Answers in the use of the driver that is asked next, after the guard time.
   private func answer(_ driver: ScriptedDriver, _ make: (DriverCall) throws -> DriverEvent) async throws {
-    let uses = driver.ended + 1
-    try await fixture.clock.advance(by: .milliseconds(500), until: "the driver is asked") { driver.calls.count >= uses }
+    try await fixture.untilAsked(driver, times: driver.ended + 1)
     driver.say(try make(try #require(driver.calls.last)))
     driver.end()
   }

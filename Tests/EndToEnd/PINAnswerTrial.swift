@@ -41,8 +41,8 @@ struct PINAnswerTrial {
     }
     try await token.kill9()
     await typing.value
-    try await fixture.allIsAnswered()
     try await token.startConnected()
+    try await fixture.allIsAnswered()
 
     let result = try await fixture.portal.result(of: transaction)
     let failures = try await server.pinFailures()

@@ -49,8 +49,8 @@ struct PINChangeTrial {
     try await token.kill9()
     _ = try? await typing.value
     let outcome = try await change.outcome()
-    try await fixture.allIsAnswered()
     try await token.startConnected()
+    try await fixture.allIsAnswered()
 
     let isChanged = server.logged(": PIN changed") > changedBefore
     try model.require(outcome.exit != .code(0) || isChanged, "it was said to be changed")

@@ -46,9 +46,9 @@ struct PINEnrollmentTrial {
     try await token.kill9()
     _ = try? await typing.value
     _ = try await enrollment.outcome()
-    try await fixture.allIsAnswered()
 
     try await token.start()
+    try await fixture.allIsAnswered()
     let isActive = try await token.accounts().map(\.stage) == ["active"]
     let isChosen = try await server.account(of: user)?.pin == "active"
     try model.require(!isActive || isChosen, "enrolled without a PIN")

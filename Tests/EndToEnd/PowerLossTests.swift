@@ -77,8 +77,8 @@ private struct Trial {
     let transaction = try await asking.value
     try await holding.value
 
-    try await fixture.allIsAnswered()
     try await token.startConnected()
+    try await fixture.allIsAnswered()
     let isApproved = try await fixture.portal.result(of: transaction).isAuthenticated
     if isApproved {
       try require(person.earliestAnswer.map { $0 <= killed } == true, "approved without a hold")

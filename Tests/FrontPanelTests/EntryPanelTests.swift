@@ -92,6 +92,8 @@ import Testing
       #expect(await events.next() == .touched)
       #expect(await events.next() == .released)
       try await until(panel, shows: .pinRefused(rule: 4))
+      // Each change of the LED is reported with what it shows then.
+      #expect(indicator.contexts.first { $0.indication == .pinRefused(rule: 4) }?.entries == 1)
       await clock.untilAsleep(2)
       clock.advance(by: Indication.pinRefused(rule: 4).pattern.length)
       try await until(panel, shows: .pinWanted)

@@ -12,10 +12,12 @@ final class TestButton: Button {
 }
 
 final class TestIndicator: Indicator {
-  private let state = Mutex<[LEDColor?]>([])
+  private let state = Mutex<[(color: LEDColor?, context: LEDContext)]>([])
 
-  var lit: [LEDColor?] { state.withLock { $0 } }
-  func light(_ color: LEDColor?, in context: LEDContext) { state.withLock { $0.append(color) } }
+  var lit: [LEDColor?] { state.withLock { $0.map(\.color) } }
+  /// What the LED showed each time that it was switched.
+  var contexts: [LEDContext] { state.withLock { $0.map(\.context) } }
+  func light(_ color: LEDColor?, in context: LEDContext) { state.withLock { $0.append((color, context)) } }
 }
 
 final class TestSounder: Sounder {

@@ -137,7 +137,7 @@ import Testing
       await fixture.panel.until(challenges: 1)
       fixture.server.hang("open")
       fixture.panel.perform(.typed("13579"))
-      await fixture.panel.until(showing: .pinWrong(remaining: 2))
+      await fixture.panel.until(shown: .pinWrong(remaining: 2))
       fixture.announce([fixture.request(3, of: fixture.thirdServer, lives: .seconds(600))], by: fixture.thirdServer)
       await fixture.pass { fixture.panel.prompts.count == 2 }
       fixture.panel.perform(deny)

@@ -104,7 +104,7 @@ import Testing
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
       fixture.panel.perform(.typed("12345"))
-      await fixture.panel.until(showing: .pinWrong(remaining: 2))
+      await fixture.panel.until(shown: .pinWrong(remaining: 2))
     }
     #expect(!fixture.stateStore.durableAudit.contains { $0.kind == .decided })
   }

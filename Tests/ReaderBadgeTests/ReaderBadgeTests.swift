@@ -121,11 +121,19 @@ import Testing
   @Test("A card that never answers ends the program after 2 s") func hangs() async throws {
     let reader = reader
     let wrong = try TestBadge(.hangs, key: badge.key)
-    let events = try await use(.authenticate, point) { hint in
-      if case .waiting = hint { wrong.insert(into: reader) }
+    var time = Duration.seconds(60)
+    // One of three times is enough, on a busy machine.
+    for _ in 1...3 where time >= .seconds(15) {
+      let began = ContinuousClock.now
+      let events = try await use(.authenticate, point) { hint in
+        if case .waiting = hint { wrong.insert(into: reader) }
+      }
+      time = ContinuousClock.now - began
+      #expect(events.suffix(2) == [.retry("the badge does not answer"), .failed("it ended without an answer")])
+      wrong.remove()
+      try await reader.untilEmpty()
     }
-    #expect(events.suffix(2) == [.retry("the badge does not answer"), .failed("it ended without an answer")])
-    wrong.remove()
+    #expect(time < .seconds(15))
   }
 
   @Test(

@@ -169,9 +169,17 @@ import Testing
     let registration = try await registered()
     let reader = reader
     let wrong = TestKeyCard(.hangs, of: key)
-    let events = try await use(.authenticate, registration) { if $0 != Self.leave { wrong.insert(into: reader) } }
-    #expect(events.suffix(2) == [.retry("the security key does not answer"), .failed("it ended without an answer")])
-    wrong.remove()
+    var time = Duration.seconds(120)
+    // One of three times is enough, on a busy machine.
+    for _ in 1...3 where time >= .seconds(30) {
+      let began = ContinuousClock.now
+      let events = try await use(.authenticate, registration) { if $0 != Self.leave { wrong.insert(into: reader) } }
+      time = ContinuousClock.now - began
+      #expect(events.suffix(2) == [.retry("the security key does not answer"), .failed("it ended without an answer")])
+      wrong.remove()
+      try await reader.untilEmpty()
+    }
+    #expect(time < .seconds(30))
   }
 
   @Test("A key that waits is canceled when its answer is not wanted any more") func canceled() async throws {

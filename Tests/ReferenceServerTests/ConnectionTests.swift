@@ -12,8 +12,8 @@ import Testing
     try raiseDescriptorLimit(to: 4096)
     let ready = try ReadyServer()
     let (server, device, portal) = (ready.server, ready.device, ready.portal)
-    /// The fastest of eleven requests: others may be late because the machine is busy.
-    func fastest() throws -> Duration {
+    /// The median of eleven requests: one may be late because the machine is busy.
+    func median() throws -> Duration {
       let times = try (0..<11).map { _ in
         let began = ContinuousClock.now
         try server.curl(
@@ -23,9 +23,9 @@ import Testing
         ).expect(200)
         return ContinuousClock.now - began
       }
-      return try #require(times.min())
+      return times.sorted()[5]
     }
-    let alone = try fastest()
+    let alone = try median()
     var sockets: [Int32] = []
     defer { sockets.forEach { close($0) } }
     for number in 0..<2200 {
@@ -34,7 +34,9 @@ import Testing
       // The beginning of an incomplete TLS record.
       if number >= 2000 { _ = send(socket, [0x16, 0x03, 0x01] as [UInt8], 3, Int32(MSG_NOSIGNAL)) }
     }
-    #expect(try fastest() < alone + .seconds(1))
+    // Of three times, because the machine may be busy for longer.
+    let isFast = try (1...3).contains { _ in try median() < alone + .seconds(1) }
+    #expect(isFast)
   }
 
   private static let brief = "[limits]\nrequest_seconds = 1\nidle_seconds = 2\nconnections_per_source = 4\n"
@@ -139,14 +141,14 @@ import Testing
       let reason = result.json["not_authenticated_reason"] as? [String: any Sendable]
       return reason?["reason"] as? String ?? "open"
     }
-    // Asking writes to the stream, so that only the first time after the end counts. A busy machine needs longer.
+    // Asking writes to the stream, so that only the first time after the end counts. A busy machine may need longer.
     var isDetected = false
-    for pause in [0.5, 2, 8] where !isDetected {
+    for _ in 1...5 where !isDetected {
       let stream = try device.openEventStream()
       #expect(try ask() == "open")
       stream.send(SIGKILL)
       stream.waitForEnd()
-      usleep(UInt32(pause * 1_000_000))
+      usleep(500_000)
       isDetected = try ask() == "failed_to_send"
     }
     #expect(isDetected)

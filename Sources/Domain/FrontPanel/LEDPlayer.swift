@@ -38,7 +38,7 @@ final class LEDPlayer: Sendable {
   /// What the LED shows now; without a pattern, as a token that is not connected.
   var context: LEDContext { state.withLock { $0.context } }
 
-  /// Called when an entry was submitted, before its reaction is shown.
+  /// Counts a submitted entry. Call it before the reaction to it is shown.
   func countEntry() { state.withLock { $0.entries += 1 } }
 
   /// Begins the pattern. Has no effect if the same pattern is already playing, so that repeated calls do not disturb

@@ -90,14 +90,18 @@ package struct Handler: Sendable {
           try await waits.during { try await inbox.change(beyond: generation) }
           continue
         }
-        while let indications = try deliveries.takeIndications() { await show(indications) }
+        while let indications = try deliveries.takeIndications() {
+          await show(indications)
+          waits.work()
+        }
         let isEverythingKnown = try reconcile()
         let nextOpening = startOpenings(ranked)
         try openings.throwFault()
-        if try await runPanelTask() {
+        // An outcome that came since this pass began is shown first: the answer of this request, or at the server of
+        // the panel task, may have had a wrong PIN.
+        if isPanelTaskDue, !deliveries.hasOutcomes, try await runPanelTask() {
           try discardOutcomes(except: nil)
         } else if let request = nextRequest, !deliveries.hasOutcomes, let opened = openings.take(request.transaction) {
-          // An outcome that came since this pass began can be a wrong PIN of this request, and is shown first.
           try await handle(request, opened)
           try discardOutcomes(except: request.transaction)
         } else if let indications = openings.takeIndications() {
@@ -178,8 +182,8 @@ package struct Handler: Sendable {
   /// sealed them.
   var isPanelTaskDue: Bool { panelTasks.isWaiting(except: deliveries.servers) }
 
+  /// Runs the panel task that is due.
   private func runPanelTask() async throws -> Bool {
-    guard isPanelTaskDue else { return false }
     await begin(nil)
     waits.work(until: environment.now + PanelTaskQueue.longestTask)
     defer { waits.work() }

@@ -162,8 +162,9 @@ package struct LEDStatus: Codable, Sendable, Equatable {
   package var isLit: Bool
   /// The number that the blinks count: pending requests, or remaining attempts; nil if they count nothing.
   package var count: Int?
-  /// The number of entries submitted at the keypad from the start of the service to the reading of `meaning`. A meaning
-  /// with a greater number than before an entry is newer than that entry.
+  /// The number of entries submitted at the keypad from the start of the service to this state of the LED. With a
+  /// greater number than before an entry, `meaning` is the reaction to that entry, a later one, or still the prompt
+  /// that it ended.
   package var entries: Int?
 
   package init(meaning: String, color: String, isLit: Bool, count: Int?, entries: Int) {

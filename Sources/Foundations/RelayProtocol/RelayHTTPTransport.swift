@@ -18,10 +18,11 @@ package final class RelayHTTPTransport: HTTPTransport {
   }
 
   package func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
-    let due = ContinuousClock.now + request.deadline + Self.grace
     let order = RelayOrder.send(request, try relayTrust(for: request))
     do throws(RelayError) {
       let socket = try await relay.open(order)
+      // As in the network process, whose time begins now.
+      let due = ContinuousClock.now + request.deadline + Self.grace
       var response = try await socket.head(until: due)
       while let chunk = try await socket.chunk(until: due, isTruncated: &response.isTruncated) {
         response.body += chunk
@@ -35,10 +36,10 @@ package final class RelayHTTPTransport: HTTPTransport {
   }
 
   package func stream(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponseStream {
-    let due = ContinuousClock.now + request.deadline + Self.grace
     let order = RelayOrder.stream(request, try relayTrust(for: request))
     do throws(RelayError) {
       let socket = try await relay.open(order)
+      let due = ContinuousClock.now + request.deadline + Self.grace
       let head = try await socket.head(until: due)
       let body = AsyncThrowingStream<[UInt8], any Error> {
         do throws(RelayError) {

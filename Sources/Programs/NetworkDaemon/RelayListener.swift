@@ -20,7 +20,7 @@ final class RelayListener: Sendable {
   /// - Parameters:
   ///   - socket: listening.
   ///   - idleLimit: `run` returns when there has been no connection for this time, at most twice as long; nil: never.
-  ///   - patience: how long the other process may take to send its order.
+  ///   - patience: how long the other process may take to send its order, and to take each of the first replies.
   init(_ socket: UnixSocket, orders: RelayOrders, idleLimit: Duration? = nil, patience: Duration = .seconds(5)) {
     self.socket = socket
     self.orders = orders

@@ -9,9 +9,9 @@ package final class ScriptedPanel: Panel {
     var challenge: AsyncStream<PanelEvent>.Continuation?
     var prompts: [Prompt] = []
     var openRequests: [Int] = []
-    /// The indications from this index on follow the last action and were not waited for; nil before the first action.
-    var unseen: Int?
-    var watchers: [(isSatisfied: @Sendable (inout State) -> Bool, wait: BoundedWait)] = []
+    /// The indications from this index on follow the last action.
+    var actedAt = 0
+    var watchers: [(isSatisfied: @Sendable (borrowing State) -> Bool, wait: BoundedWait)] = []
   }
 
   /// How long an option is shown.
@@ -62,21 +62,20 @@ package final class ScriptedPanel: Panel {
   /// Performs a user action. Ignored while no prompt is armed, as on a real panel.
   package func perform(_ event: PanelEvent) {
     state.withLock { state in
-      state.unseen = state.shown.count
+      state.actedAt = state.shown.count
       state.challenge?.yield(event)
     }
   }
 
-  /// Waits, without advancing the clock, until the panel shows `indication`, or has shown it since the last action and
-  /// since the indication of the last such wait: the handler may have gone on before the test waits.
+  /// Waits, without advancing the clock, until the panel shows `indication`.
   package func until(showing indication: Indication) async {
-    await wait(for: "\(indication) on the panel") { state in
-      guard let first = state.unseen, let index = state.shown[first...].firstIndex(of: indication) else {
-        return state.shown.last == indication
-      }
-      state.unseen = index + 1
-      return true
-    }
+    await wait(for: "\(indication) on the panel") { $0.shown.last == indication }
+  }
+
+  /// Waits, without advancing the clock, until the panel has shown `indication` since the last action. For one that is
+  /// shown shortly: the handler may have gone on before the test waits.
+  package func until(shown indication: Indication) async {
+    await wait(for: "\(indication) on the panel") { $0.shown[$0.actedAt...].contains(indication) }
   }
 
   /// Waits until `count` prompts have been armed since the beginning.
@@ -84,10 +83,10 @@ package final class ScriptedPanel: Panel {
     await wait(for: "\(count) challenges") { $0.prompts.count >= count }
   }
 
-  private func wait(for what: String, _ isSatisfied: @escaping @Sendable (inout State) -> Bool) async {
+  private func wait(for what: String, _ isSatisfied: @escaping @Sendable (borrowing State) -> Bool) async {
     await BoundedWait.wait(for: { what }) { wait in
       let already = state.withLock { state in
-        if isSatisfied(&state) { return true }
+        if isSatisfied(state) { return true }
         state.watchers.append((isSatisfied, wait))
         return false
       }
@@ -101,7 +100,7 @@ package final class ScriptedPanel: Panel {
       var satisfied: [BoundedWait] = []
       var waiting = state.watchers
       waiting.removeAll { watcher in
-        guard watcher.isSatisfied(&state) else { return false }
+        guard watcher.isSatisfied(state) else { return false }
         satisfied.append(watcher.wait)
         return true
       }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
 import Foundation
 import FreePorts
 import Glibc
@@ -32,7 +33,7 @@ final class DisconnectingProxy: Sendable {
     /// TLS connection and the parts of a response are several answers.
     var isPaused: Bool {
       .now - lastData > .milliseconds(300)
-        && connections.allSatisfy { caller, connection in connection.isAnswered && !isReadable(caller, within: 0) }
+        && connections.allSatisfy { caller, connection in connection.isAnswered && !isReadable(caller, within: .zero) }
     }
   }
 
@@ -64,7 +65,7 @@ final class DisconnectingProxy: Sendable {
     private func forwardRequests(from caller: Int32, to server: Int32) {
       let size = 16_384
       var chunk = [UInt8](repeating: 0, count: size)
-      while isReadable(caller, within: -1) {
+      while isReadable(caller, within: nil) {
         // Read and noted at once: a request is always seen by `isPaused`.
         let count = state.withLock { state in
           let length = read(caller, &chunk, size)
@@ -150,15 +151,5 @@ final class DisconnectingProxy: Sendable {
   func close() {
     loopback.close()
     cut()
-  }
-}
-
-/// Whether there is data, or the end, to be read.
-/// - Parameter milliseconds: how long to wait for it; -1 for any time.
-private func isReadable(_ descriptor: Int32, within milliseconds: Int32) -> Bool {
-  var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-  while true {
-    let count = poll(&wanted, 1, milliseconds)
-    if count >= 0 || errno != EINTR { return count > 0 }
   }
 }

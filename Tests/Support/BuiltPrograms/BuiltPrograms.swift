@@ -26,13 +26,14 @@ package enum BuiltProgram {
 }
 
 /// Waits until the descriptor can be read without blocking, also if it is at its end.
+/// - Parameter limit: nil waits for any time.
 /// - Returns: false after `limit`.
-package func isReadable(_ descriptor: Int32, within limit: Duration) -> Bool {
-  let deadline = ContinuousClock.now + limit
+package func isReadable(_ descriptor: Int32, within limit: Duration?) -> Bool {
+  let deadline = limit.map { ContinuousClock.now + $0 }
   var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
   while true {
-    let left = max(.zero, deadline - .now)
-    let count = poll(&wanted, 1, Int32(clamping: left.components.seconds * 1000 + 1))
+    let left = deadline.map { max(.zero, $0 - .now) / .milliseconds(1) }
+    let count = poll(&wanted, 1, left.map { Int32($0.rounded(.up)) } ?? -1)
     if count >= 0 || errno != EINTR { return count > 0 }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Profiles of a simulated board with short times. Only the time after which a button is stuck is long, so that the
-/// presses of a busy machine are none.
+/// Profiles of a simulated board with short times. Only the time after which a button is stuck is long, so that a
+/// press that a busy machine prolongs is not taken for that.
 package enum QuickBoard {
   package static let withButton = """
     name = "quick"

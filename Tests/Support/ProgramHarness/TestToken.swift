@@ -156,7 +156,7 @@ package final class TestToken: Sendable {
   /// One line for the present state of the LED and one for each change.
   package func watchLED() throws -> ControlCall { try call(.init(request: "follow-led")) }
 
-  /// Polls, because an LED state may end before a follower is notified.
+  /// For a state that lasts: a shorter one may end between two looks.
   package func shows(_ meaning: String) async throws {
     _ = try await eventually("\"\(meaning)\" on the LED") { try await led() == meaning ? true : nil }
   }

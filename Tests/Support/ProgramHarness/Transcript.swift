@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
 import Foundation
 import Glibc
 
@@ -22,7 +23,7 @@ package final class Transcript: Sendable {
     self.descriptor = descriptor
     Thread.detachNewThread { [text] in
       while !text.value.hasEnded {
-        if hasData(descriptor, within: -1) { text.change { $0.read(descriptor) } }
+        if isReadable(descriptor, within: nil) { text.change { $0.read(descriptor) } }
       }
       close(descriptor)
     }
@@ -31,7 +32,7 @@ package final class Transcript: Sendable {
   /// What the process has written by now, although the thread that reads it may not have had the processor since.
   package var lines: [String] {
     // The number may be another file's after the end: that has no effect.
-    if hasData(descriptor, within: 0) { text.change { $0.read(descriptor) } }
+    if isReadable(descriptor, within: .zero) { text.change { $0.read(descriptor) } }
     return text.value.lines
   }
 
@@ -79,18 +80,11 @@ package final class Transcript: Sendable {
   package func count(of part: String) -> Int { lines.count { $0.contains(part) } }
 }
 
-/// Whether there is data, or the end, to be read without waiting for it.
-/// - Parameter milliseconds: how long to wait for it; -1 for any time.
-private func hasData(_ descriptor: Int32, within milliseconds: Int32) -> Bool {
-  var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-  return poll(&wanted, 1, milliseconds) > 0
-}
-
 extension Transcript.Text {
   /// Reads what is there, without waiting for more.
   fileprivate mutating func read(_ descriptor: Int32) {
     var chunk = [UInt8](repeating: 0, count: 65_536)
-    while !hasEnded, hasData(descriptor, within: 0) {
+    while !hasEnded, isReadable(descriptor, within: .zero) {
       let count = Glibc.read(descriptor, &chunk, chunk.count)
       if count < 0, errno == EINTR { continue }
       fault = count < 0 ? errno : 0

@@ -167,10 +167,15 @@ final class Site {
     _ = try await eventually("the end of the trouble") { try status().troubles ?? [] == [] ? true : nil }
   }
 
-  /// Waits until `part` is in the log `count` times.
+  /// Waits until `part` is in the log `count` times. The error has the end of the log.
   func log(_ part: String, times count: Int = 1, within limit: Duration = .seconds(60)) async throws {
-    _ = try await eventually("\"\(part)\" in the log, \(count) times", within: limit) {
-      try contents(Self.log).split(separator: "\n").count { $0.contains(part) } >= count ? true : nil
+    func lines() throws -> [Substring] { try contents(Self.log).split(separator: "\n") }
+    do {
+      _ = try await eventually("\"\(part)\" in the log, \(count) times", within: limit) {
+        try lines().count { $0.contains(part) } >= count ? true : nil
+      }
+    } catch let error as BenchError {
+      throw BenchError(what: ([error.what[...]] + (try lines().suffix(12))).joined(separator: "\n    "))
     }
   }
 

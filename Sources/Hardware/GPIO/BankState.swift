@@ -81,9 +81,17 @@ final class BankState: Sendable {
     }
   }
 
+  /// A chip that was removed stays gone: that none is found, or that one cannot be read as it disappears, is no other
+  /// trouble.
   /// - Returns: whether `trouble` differs from the previous one.
   func note(_ trouble: GPIOError) -> Bool {
     shared.withLock { shared in
+      if case .gone = shared.trouble {
+        switch trouble {
+        case .noChip, .failed: return false
+        default: break
+        }
+      }
       defer { shared.trouble = trouble }
       return shared.trouble != trouble
     }

@@ -65,4 +65,17 @@ import Testing
     let (error, attempts) = try failure("40003", hasBegun: true)
     #expect((error as? StorageUnavailableError)?.reason == "SQLSTATE 40003" && attempts == 1, "\(error)")
   }
+
+  @Test("The URL's connect_timeout limits the wait for a database that does not answer") func connectTimeout() throws {
+    let silent = try CallbackListener(answering: false)
+    defer { silent.end() }
+    let address = try PostgreSQLAddress("postgresql://a@127.0.0.1:\(silent.port)/b?connect_timeout=2")
+    // A busy machine can stop for longer than the difference to the default of 5 s, but not each time.
+    let isInTime = (0..<3).contains { _ in
+      let began = ContinuousClock.now
+      #expect(throws: PostgreSQLError.self) { _ = try PostgreSQLConnection(to: address) }
+      return ContinuousClock.now - began < .seconds(4)
+    }
+    #expect(isInTime)
+  }
 }

@@ -247,9 +247,9 @@ import Testing
     let claimed = try await withThrowingTaskGroup(of: [String].self) { group in
       for number in 0..<4 {
         group.addTask {
-          try await stores[number % 2].write {
+          try await stores[number % 2].writeStatement {
             try $0.claimCallbacks(dueBy: Timestamp(10), until: Timestamp(99), without: [], portals: [], limit: 8)
-              .map(\.transactionID)
+              .jobs.map(\.transactionID)
           }
         }
       }
@@ -260,9 +260,27 @@ import Testing
       let jobs = try database.callbacks(dueBy: Timestamp(99), without: [], limit: 99)
       #expect(jobs.count == 20)
     }
-    let again = try await second.write {
+    let again = try await second.writeStatement {
       try $0.claimCallbacks(dueBy: Timestamp(99), until: Timestamp(200), without: [], portals: [], limit: 99)
     }
-    #expect(again.count == 20)
+    #expect(again.jobs.count == 20 && again.unreadable == 0)
+    #expect(again.jobs.allSatisfy { $0.dueAt == Timestamp(99) })
+  }
+
+  @Test("A claim leaves out an unreadable callback, and says so") func unreadableCallback() async throws {
+    try await first.store.write { database in
+      for (id, url) in [
+        ("new", "https://portal.example/new"), ("bad", "no URL"), ("old", "https://portal.example/old"),
+      ] {
+        try database.insertCallback(id, url: url, of: "p", dueAt: Timestamp(id == "old" ? 1 : 2))
+      }
+    }
+    let claimed = try await second.writeStatement {
+      try $0.claimCallbacks(dueBy: Timestamp(10), until: Timestamp(99), without: [], portals: [], limit: 8)
+    }
+    #expect(claimed.jobs.map(\.transactionID) == ["old", "new"] && claimed.unreadable == 1)
+    let effects = try await second.write { try $0.setAsideUnreadable(now: Timestamp(10)) }
+    #expect(effects.warnings.count == 1)
+    #expect(try await second.read { try $0.callbacks(dueBy: Timestamp(99), without: [], limit: 9).count } == 2)
   }
 }

@@ -154,11 +154,11 @@ package struct Store: Sendable {
     }
   }
 
-  /// As an urgent `write`, for a change of exactly one statement, and in no lease.
+  /// As `write`, for a change of exactly one statement, and in no lease. It may run again after it was committed.
   package func writeStatement<Value: Sendable>(
-    _ change: @escaping @Sendable (Database) throws -> Value
+    isUrgent: Bool = true, _ change: @escaping @Sendable (Database) throws -> Value
   ) async throws -> Value {
-    try await database.writeStatement { try change(Database($0)) }
+    try await database.writeStatement(isUrgent: isUrgent) { try change(Database($0)) }
   }
 
   /// As `read`, at once, whatever requests do with the database.

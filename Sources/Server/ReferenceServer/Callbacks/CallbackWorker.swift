@@ -116,12 +116,6 @@ final class CallbackWorker: Service {
     let isFull: Bool
     /// When the next job is due that is not due yet.
     let next: Timestamp?
-
-    init(_ jobs: [CallbackJob], _ limit: Int, next: Timestamp?) {
-      self.jobs = jobs
-      isFull = jobs.count >= limit
-      self.next = next
-    }
   }
 
   private func dueJobs(now: Timestamp) async throws -> Due {
@@ -133,22 +127,29 @@ final class CallbackWorker: Service {
     func read() async throws -> Due {
       guard store.sharedBy != nil else {
         return try await store.read {
-          Due(
-            try $0.callbacks(dueBy: now, without: hosts, portals: portals, limit: limit), limit,
-            next: try $0.nextCallback(after: now))
+          let jobs = try $0.callbacks(dueBy: now, without: hosts, portals: portals, limit: limit)
+          return Due(jobs: jobs, isFull: jobs.count >= limit, next: try $0.nextCallback(after: now))
         }
       }
-      return try await store.write {
-        Due(
-          try $0.claimCallbacks(dueBy: now, until: now + Self.claim, without: hosts, portals: portals, limit: limit),
-          limit, next: try $0.nextCallback(after: now))
+      let (jobs, unreadable) = try await store.writeStatement {
+        try $0.claimCallbacks(dueBy: now, until: now + Self.claim, without: hosts, portals: portals, limit: limit)
       }
+      // What is claimed is delivered, even if the database fails now.
+      if unreadable > 0 {
+        do { try await setAsideUnreadable(now: now) } catch { log.error("unreadable callbacks: \(error)") }
+      }
+      let next = try? await store.read { try $0.nextCallback(after: now) }
+      return Due(jobs: jobs, isFull: jobs.count + unreadable >= limit, next: next ?? nil)
     }
     do { return try await read() } catch is CorruptRowError {
-      let effects = try await store.write { try $0.setAsideUnreadable(now: now) }
-      for warning in effects.warnings { log.warning("\(warning)") }
+      try await setAsideUnreadable(now: now)
       return try await read()
     }
+  }
+
+  private func setAsideUnreadable(now: Timestamp) async throws {
+    let effects = try await store.write { try $0.setAsideUnreadable(now: now) }
+    for warning in effects.warnings { log.warning("\(warning)") }
   }
 
   private func perform(_ job: CallbackJob) async {
@@ -156,16 +157,16 @@ final class CallbackWorker: Service {
     do {
       // Not urgent: if the change is lost with the process, the callback is sent again.
       switch outcome {
-      case .delivered: try await store.write(isUrgent: false) { try $0.deleteCallback(job.transactionID) }
+      case .delivered: try await store.writeStatement(isUrgent: false) { try $0.deleteCallback(job.transactionID) }
       case .refusedForGood(let why):
-        try await store.write(isUrgent: false) { try $0.deleteCallback(job.transactionID) }
+        try await store.writeStatement(isUrgent: false) { try $0.deleteCallback(job.transactionID) }
         log.notice("callback for \(job.transactionID) refused for good: \(why)")
       case .failed(let why):
         let attempts = job.attempts + 1
         let delay = CallbackSchedule.delay(afterFailures: attempts, jitter: jitter())
         let dueAt = clock.now() + delay
         log.notice("callback for \(job.transactionID) failed (\(why)), again in \(delay.milliseconds) ms")
-        try await store.write(isUrgent: false) {
+        try await store.writeStatement(isUrgent: false) {
           try $0.postponeCallback(job.transactionID, attempts: attempts, dueAt: dueAt)
         }
       }

@@ -28,9 +28,10 @@ final class PostgreSQLConnection {
 
   /// Connects within 5 seconds for each address of the host.
   init(to address: PostgreSQLAddress) throws {
+    // Of a parameter that is there twice, libpq uses the later one: what the URI may set comes before it.
     let parameters = [
-      ("dbname", address.uri), ("client_encoding", "UTF8"), ("fallback_application_name", "token-server"),
-      ("connect_timeout", "5"), ("tcp_user_timeout", "15000"),
+      ("connect_timeout", "5"), ("tcp_user_timeout", "15000"), ("fallback_application_name", "token-server"),
+      ("dbname", address.uri), ("client_encoding", "UTF8"),
     ]
     guard
       let connection = withCStrings(parameters.map(\.0), parameters.map(\.1), { PQconnectdbParams($0, $1, 1) })

@@ -51,7 +51,7 @@ final class PostgreSQLDatabase: SQLDatabase {
   }
 
   func writeStatement<Value: Sendable>(
-    _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
+    isUrgent: Bool, _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
   ) async throws -> Value {
     try await perform(.statement, change)
   }

@@ -14,11 +14,12 @@ package struct CallbackJob: Sendable, Equatable {
   /// The client id of the portal; empty for a job stored by an earlier version.
   package let portal: String
 
-  init(_ row: any SQLRow) throws(CorruptRowError) {
+  /// - Parameter due: the column with the time at which it is due.
+  init(_ row: any SQLRow, due: String = "due_at_ms") throws(CorruptRowError) {
     transactionID = try row.text("transaction_id")
     url = try row.text("url")
     attempts = try row.count("attempts")
-    dueAt = try row.time("due_at_ms")
+    dueAt = try row.time(due)
     host = try row.text("host")
     portal = try row.text("portal")
     guard CallbackURL.isAcceptable(url) else { throw CorruptRowError("url", "is not an acceptable callback URL") }
@@ -37,33 +38,43 @@ extension Database {
   /// - Parameters:
   ///   - hosts: hosts to leave out.
   ///   - portals: portals to leave out.
-  ///   - isClaim: whether to lock the rows, in a transaction that writes, and leave out those that are locked.
   package func callbacks(
-    dueBy now: Timestamp, without hosts: [String], portals: [String] = [], limit: Int, isClaim: Bool = false
+    dueBy now: Timestamp, without hosts: [String], portals: [String] = [], limit: Int
   ) throws -> [CallbackJob] {
+    let (condition, parameters) = due(by: now, without: hosts, portals: portals, limit: limit)
+    return try rows("SELECT * FROM callback \(condition)", parameters)
+      .map { row throws(CorruptRowError) in try CallbackJob(row) }
+  }
+
+  /// As `callbacks`, for one of several servers on PostgreSQL: the callbacks are due again at `until`, in case that
+  /// this server ends before it has delivered them. One statement: in a serializable transaction, it would conflict
+  /// with the answers that add callbacks meanwhile.
+  /// - Returns: the callbacks, each with the time at which it was due; and the number of those that cannot be read.
+  package func claimCallbacks(
+    dueBy now: Timestamp, until: Timestamp, without hosts: [String], portals: [String], limit: Int
+  ) throws -> (jobs: [CallbackJob], unreadable: Int) {
+    let (condition, parameters) = due(by: now, without: hosts, portals: portals, limit: limit)
+    let claimed = try rows(
+      """
+      WITH due AS (
+        SELECT transaction_id AS id, due_at_ms AS was_due_at_ms FROM callback \(condition)
+        \(dialect.skippingLocked)
+      )
+      UPDATE callback SET due_at_ms = ? FROM due WHERE transaction_id = due.id RETURNING callback.*, was_due_at_ms
+      """, parameters + [until])
+    let jobs = claimed.compactMap { try? CallbackJob($0, due: "was_due_at_ms") }
+    return (jobs.sorted { $0.dueAt < $1.dueAt }, claimed.count - jobs.count)
+  }
+
+  /// The end of a query for due callbacks, and its parameters.
+  private func due(
+    by now: Timestamp, without hosts: [String], portals: [String], limit: Int
+  ) -> (condition: String, parameters: [any SQLParameter]) {
     // Mostly nothing is left out: then the database has no lists to parse.
     let isWhole = hosts.isEmpty && portals.isEmpty
     let others = "AND host NOT IN (\(dialect.textsOfList)) AND portal NOT IN (\(dialect.textsOfList))"
     let lists = isWhole ? [] : [hosts, portals].map { String(decoding: JSON.encode($0), as: UTF8.self) }
-    return try rows(
-      """
-      SELECT * FROM callback WHERE due_at_ms <= ? \(isWhole ? "" : others)
-      ORDER BY due_at_ms LIMIT ?
-      \(isClaim ? dialect.skippingLocked : "")
-      """, [now] + lists + [limit]
-    ).map { row throws(CorruptRowError) in try CallbackJob(row) }
-  }
-
-  /// As `callbacks`, for one of several servers: the callbacks are due again at `until`, in case that this server ends
-  /// before it has delivered them.
-  package func claimCallbacks(
-    dueBy now: Timestamp, until: Timestamp, without hosts: [String], portals: [String], limit: Int
-  ) throws -> [CallbackJob] {
-    let jobs = try callbacks(dueBy: now, without: hosts, portals: portals, limit: limit, isClaim: true)
-    for job in jobs {
-      try run("UPDATE callback SET due_at_ms = ? WHERE transaction_id = ?", [until, job.transactionID])
-    }
-    return jobs
+    return ("WHERE due_at_ms <= ? \(isWhole ? "" : others) ORDER BY due_at_ms LIMIT ?", [now] + lists + [limit])
   }
 
   /// Makes claimed callbacks due as they were.

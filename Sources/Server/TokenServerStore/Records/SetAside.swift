@@ -43,7 +43,7 @@ extension Database {
     var effects = Effects()
     _ = try readable(
       rows(unendedTransactions), of: "mobile_auth_transaction", now: now, into: &effects, Transaction.init)
-    _ = try readable(rows(callbacks), of: "callback", now: now, into: &effects, CallbackJob.init)
+    _ = try readable(rows(callbacks), of: "callback", now: now, into: &effects) { try CallbackJob($0) }
     return effects
   }
 

@@ -41,9 +41,9 @@ struct SQLiteDatabase: SQLDatabase {
   }
 
   func writeStatement<Value: Sendable>(
-    _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
+    isUrgent: Bool, _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
   ) async throws -> Value {
-    try await write(isUrgent: true, change)
+    try await write(isUrgent: isUrgent, change)
   }
 
   var waiting: Int { writes.dueCount }

@@ -17,10 +17,10 @@ protocol SQLDatabase: Sendable {
     isUrgent: Bool, _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
   ) async throws -> Value
 
-  /// As an urgent `write`, for a change of exactly one statement. If the connection to the database is lost meanwhile,
+  /// As `write`, for a change of exactly one statement. If the connection to the database is lost meanwhile,
   /// it may run again after it was committed.
   func writeStatement<Value: Sendable>(
-    _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
+    isUrgent: Bool, _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
   ) async throws -> Value
 
   /// The number of transactions that wait for a connection or for the end of others.

@@ -66,6 +66,21 @@ import Testing
     #expect((error as? StorageUnavailableError)?.reason == "SQLSTATE 40003" && attempts == 1, "\(error)")
   }
 
+  @Test("A change that conflicts 20 times waits less than a second") func conflicts() throws {
+    let session = PostgreSQLSession(try PostgreSQLAddress(temporary.url ?? ""))
+    // A busy machine can stop for longer, but not each time.
+    let isSoon = try (0..<3).contains { _ in
+      var left = 20
+      let began = ContinuousClock.now
+      try session.transaction(.write, within: .seconds(60)) { _ in
+        left -= 1
+        if left >= 0 { throw PostgreSQLError(state: "40001", message: "") }
+      }
+      return ContinuousClock.now - began < .seconds(1)
+    }
+    #expect(isSoon)
+  }
+
   @Test("The URL's connect_timeout limits the wait for a database that does not answer") func connectTimeout() throws {
     let silent = try CallbackListener(answering: false)
     defer { silent.end() }

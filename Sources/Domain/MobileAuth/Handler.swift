@@ -183,6 +183,7 @@ package struct Handler: Sendable {
   var isPanelTaskDue: Bool { panelTasks.isWaiting(except: deliveries.servers) }
 
   /// Runs the panel task that is due.
+  /// - Returns: whether one has run.
   private func runPanelTask() async throws -> Bool {
     await begin(nil)
     waits.work(until: environment.now + PanelTaskQueue.longestTask)

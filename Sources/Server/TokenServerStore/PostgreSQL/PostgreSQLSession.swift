@@ -45,6 +45,10 @@ final class PostgreSQLSession {
     }
   }
 
+  /// The maximum mean pause before a change is repeated after a conflict. Not longer: a change that has waited is as
+  /// likely to conflict again with new ones, and PostgreSQL does not cancel it for the same ones twice.
+  private static let longestPause = Duration.milliseconds(10)
+
   /// Runs `body` in a transaction, and commits it. Repeats it after a conflict; once if the tables were changed since
   /// its statements were prepared; and once on a new connection if the connection was lost before the commit, or is to
   /// a standby, which changes nothing. If it is lost during the commit, nobody knows whether the transaction is
@@ -81,7 +85,7 @@ final class PostgreSQLSession {
         if isStandby { connection = nil } else { rollBack() }
         if error.isConflict, ContinuousClock.now < deadline {
           usleep(UInt32(clamping: (pause * Double.random(in: 0.5..<1.5)).microseconds))
-          pause = min(pause * 2, .milliseconds(100))
+          pause = min(pause * 2, Self.longestPause)
         } else if error.isUnsupported, let connection, mayPrepare {
           mayPrepare = false
           try? connection.forgetStatements()

@@ -11,6 +11,7 @@ import Testing
       ("postgresql://ann:secret@localhost:5433/tokens", "postgresql://localhost:5433/tokens"),
       ("postgres://ann@/tokens?host=/run/postgresql", "postgresql:///run/postgresql/tokens"),
       ("postgresql://db.example/tokens?sslmode=verify-full", "postgresql://db.example/tokens"),
+      ("postgresql:///tokens?connect_timeout=8", "postgresql:///tokens"),
     ])
   func accepted(text: String, shown: String) throws {
     #expect(try PostgreSQLAddress(text).publicName == shown)
@@ -22,7 +23,9 @@ import Testing
       "", "sqlite:///secret", "postgresql://ann:secret@db.example/tokens", "postgresql://[::1/tokens?password=secret",
       "postgresql://ann:secret@localhost/", "postgresql://localhost,db.example/tokens?password=secret",
       "postgresql://localhost/tokens?nonsense=secret", "postgresql://localhost/t?hostaddr=10.0.0.5&password=secret",
-      "postgresql:///t?service=secret", "postgresql:///t?password=secret\0",
+      "postgresql:///t?service=secret", "postgresql:///t?password=secret\0", "postgresql:///t?connect_timeout=0",
+      "postgresql:///t?connect_timeout=-1", "postgresql:///t?connect_timeout=9",
+      "postgresql:///t?connect_timeout=secret",
       "postgresql:///" + String(repeating: "t", count: 3000),
     ])
   func refused(text: String) {

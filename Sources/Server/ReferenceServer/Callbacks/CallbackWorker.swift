@@ -96,22 +96,23 @@ final class CallbackWorker: Service {
   /// - Returns: when the next job is due; nil if unknown.
   private func startDue(in group: inout DiscardingTaskGroup) async throws -> Timestamp? {
     while true {
-      // Of each list: with an older time, others would take its claims for ended.
-      let now = clock.now()
-      let due = try await dueJobs(now: now)
+      let due = try await dueJobs(now: clock.now())
       let begun = due.jobs.filter { job in underWay.withLock { $0.begin(job) } }
       for job in begun { group.addTask { [self] in await perform(job) } }
       if store.sharedBy != nil, begun.count < due.jobs.count {
-        let others = due.jobs.filter { !begun.contains($0) }
-        try await store.write { try $0.returnCallbacks(others, claimedUntil: now + Self.claim) }
+        for job in due.jobs where !begun.contains(job) {
+          try await store.writeStatement { try $0.returnCallback(job) }
+        }
       }
       // A full list may have only jobs of the busiest host or portal; the next one is without those at their limit.
-      guard due.isFull, !begun.isEmpty else { return due.next }
+      guard due.isFull, !begun.isEmpty || due.unreadable > 0 else { return due.next }
     }
   }
 
   private struct Due {
     let jobs: [CallbackJob]
+    /// The number of those that could not be read, and are claimed or set aside.
+    var unreadable = 0
     /// Whether there may be more.
     let isFull: Bool
     /// When the next job is due that is not due yet.
@@ -131,15 +132,17 @@ final class CallbackWorker: Service {
           return Due(jobs: jobs, isFull: jobs.count >= limit, next: try $0.nextCallback(after: now))
         }
       }
-      let (jobs, unreadable) = try await store.writeStatement {
-        try $0.claimCallbacks(dueBy: now, until: now + Self.claim, without: hosts, portals: portals, limit: limit)
+      let (jobs, unreadable) = try await store.writeStatement { [clock] in
+        // The time of the statement: it may have waited for the database.
+        try $0.claimCallbacks(
+          dueBy: now, until: clock.now() + Self.claim, without: hosts, portals: portals, limit: limit)
       }
       // What is claimed is delivered, even if the database fails now.
       if unreadable > 0 {
         do { try await setAsideUnreadable(now: now) } catch { log.error("unreadable callbacks: \(error)") }
       }
       let next = try? await store.read { try $0.nextCallback(after: now) }
-      return Due(jobs: jobs, isFull: jobs.count + unreadable >= limit, next: next ?? nil)
+      return Due(jobs: jobs, unreadable: unreadable, isFull: jobs.count + unreadable >= limit, next: next)
     }
     do { return try await read() } catch is CorruptRowError {
       try await setAsideUnreadable(now: now)
@@ -162,16 +165,16 @@ final class CallbackWorker: Service {
         try await store.writeStatement(isUrgent: false) { try $0.deleteCallback(job.transactionID) }
         log.notice("callback for \(job.transactionID) refused for good: \(why)")
       case .failed(let why):
-        let attempts = job.attempts + 1
-        let delay = CallbackSchedule.delay(afterFailures: attempts, jitter: jitter())
+        let delay = CallbackSchedule.delay(afterFailures: job.attempts + 1, jitter: jitter())
         let dueAt = clock.now() + delay
         log.notice("callback for \(job.transactionID) failed (\(why)), again in \(delay.milliseconds) ms")
         try await store.writeStatement(isUrgent: false) {
-          try $0.postponeCallback(job.transactionID, attempts: attempts, dueAt: dueAt)
+          try $0.postponeCallback(job, until: dueAt)
         }
       }
     } catch {
-      log.error("callback for \(job.transactionID), again in \(Self.afterStorageFailure): \(error)")
+      let pause = store.sharedBy == nil ? Self.afterStorageFailure : Self.claim
+      log.error("callback for \(job.transactionID), again in at most \(pause): \(error)")
       // It is still due: without a pause it would be sent as often as the portal answers.
       try? await Task.sleep(for: Self.afterStorageFailure)
     }

@@ -14,7 +14,7 @@ package struct PostgreSQLAddress: Sendable, Equatable {
 
   /// - Parameter text: `postgresql://[USER[:PASSWORD]@][HOST][:PORT]/DATABASE[?OPTION=VALUE&…]`, at most 2,000 bytes. A
   ///   host on another machine needs the option `sslmode`, because libpq's default uses TLS only if the server offers
-  ///   it, and verifies nothing.
+  ///   it, and verifies nothing. `connect_timeout` is 2 to 8 s.
   package init(_ text: String) throws(AddressError) {
     guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://"), text.utf8.count <= 2000,
       !text.utf8.contains(0)
@@ -33,6 +33,10 @@ package struct PostgreSQLAddress: Sendable, Equatable {
           the database URL names another machine and no TLS mode: append ?sslmode=verify-full&sslrootcert=FILE (with & \
           instead of ? if it has options)
           """)
+    }
+    // Longer than 8 s, and the other servers take this one for ended while it connects.
+    guard let seconds = Int(options["connect_timeout"] ?? "5"), (2...8).contains(seconds) else {
+      throw AddressError(description: "connect_timeout of the database URL is a number of seconds from 2 to 8")
     }
     guard options["dbname"]?.isEmpty == false else {
       throw AddressError(description: "the database URL names no database: postgresql://USER@HOST/DATABASE")

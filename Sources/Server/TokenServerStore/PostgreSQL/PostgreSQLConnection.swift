@@ -26,12 +26,13 @@ final class PostgreSQLConnection {
     let types: [Oid]
   }
 
-  /// Connects within 5 seconds for each address of the host.
+  /// Connects within 5 seconds for each address of the host, or the `connect_timeout` of the URI.
   init(to address: PostgreSQLAddress) throws {
-    // Of a parameter that is there twice, libpq uses the later one: what the URI may set comes before it.
+    // The URI replaces what comes before it.
     let parameters = [
-      ("connect_timeout", "5"), ("tcp_user_timeout", "15000"), ("fallback_application_name", "token-server"),
-      ("dbname", address.uri), ("client_encoding", "UTF8"),
+      ("connect_timeout", "5"), ("tcp_user_timeout", "15000"), ("keepalives_idle", "30"), ("keepalives_interval", "10"),
+      ("keepalives_count", "3"), ("fallback_application_name", "token-server"), ("dbname", address.uri),
+      ("client_encoding", "UTF8"),
     ]
     guard
       let connection = withCStrings(parameters.map(\.0), parameters.map(\.1), { PQconnectdbParams($0, $1, 1) })
@@ -41,10 +42,9 @@ final class PostgreSQLConnection {
     PQsetnonblocking(connection, 1)
     PQsetNoticeProcessor(connection, { _, _ in }, nil)
     // A database whose default is not to wait for the disk would lose counted attempts at a power loss.
-    try run(
-      """
-      SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
-      """)
+    try run("SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'")
+    // For single statements: serializable ones would conflict.
+    try run("SET default_transaction_isolation = 'read committed'")
     try run("SET statement_timeout = '15s'")
     try run("SET idle_in_transaction_session_timeout = '30s'")
   }

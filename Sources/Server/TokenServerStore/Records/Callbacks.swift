@@ -8,7 +8,10 @@ package struct CallbackJob: Sendable, Equatable {
   package let url: String
   /// The number of failed deliveries.
   package let attempts: Int
+  /// When it is due; of a claimed one, when it was due before.
   package let dueAt: Timestamp
+  /// The time in its row: a claim of another server changes it.
+  let rowDueAt: Timestamp
   /// `HOST:PORT`; empty for a job stored by an earlier version.
   package let host: String
   /// The client id of the portal; empty for a job stored by an earlier version.
@@ -20,6 +23,7 @@ package struct CallbackJob: Sendable, Equatable {
     url = try row.text("url")
     attempts = try row.count("attempts")
     dueAt = try row.time(due)
+    rowDueAt = try row.time("due_at_ms")
     host = try row.text("host")
     portal = try row.text("portal")
     guard CallbackURL.isAcceptable(url) else { throw CorruptRowError("url", "is not an acceptable callback URL") }
@@ -77,13 +81,11 @@ extension Database {
     return ("WHERE due_at_ms <= ? \(isWhole ? "" : others) ORDER BY due_at_ms LIMIT ?", [now] + lists + [limit])
   }
 
-  /// Makes claimed callbacks due as they were.
-  package func returnCallbacks(_ jobs: [CallbackJob], claimedUntil until: Timestamp) throws {
-    for job in jobs {
-      try run(
-        "UPDATE callback SET due_at_ms = ? WHERE transaction_id = ? AND due_at_ms = ?",
-        [job.dueAt, job.transactionID, until])
-    }
+  /// Makes a claimed callback due as it was, unless another server has claimed it since.
+  package func returnCallback(_ job: CallbackJob) throws {
+    try run(
+      "UPDATE callback SET due_at_ms = ? WHERE transaction_id = ? AND due_at_ms = ?",
+      [job.dueAt, job.transactionID, job.rowDueAt])
   }
 
   package func nextCallback(after now: Timestamp) throws -> Timestamp? {
@@ -97,8 +99,10 @@ extension Database {
     try run("DELETE FROM callback WHERE transaction_id = ?", [transactionID])
   }
 
-  package func postponeCallback(_ transactionID: String, attempts: Int, dueAt: Timestamp) throws {
+  /// Stores that one more delivery has failed, unless another server has claimed the callback since.
+  package func postponeCallback(_ job: CallbackJob, until dueAt: Timestamp) throws {
     try run(
-      "UPDATE callback SET attempts = ?, due_at_ms = ? WHERE transaction_id = ?", [attempts, dueAt, transactionID])
+      "UPDATE callback SET attempts = ?, due_at_ms = ? WHERE transaction_id = ? AND due_at_ms = ?",
+      [job.attempts + 1, dueAt, job.transactionID, job.rowDueAt])
   }
 }

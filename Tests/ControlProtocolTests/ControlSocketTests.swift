@@ -34,6 +34,7 @@ import UnixSockets
     #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
     let client = try UnixSocket.connected(to: path)
     let server = UnixSocket(descriptor: accept(listener.descriptor, nil, nil))
+    for socket in [client, server] { socket.setTimeout(seconds: 60) }
     try client.write(line: Array("one".utf8))
     try client.write(line: Array("two".utf8))
     #expect(try server.readLine() == Array("one".utf8))
@@ -89,6 +90,7 @@ import UnixSockets
     defer { unlink(path) }
     var client: UnixSocket? = try UnixSocket.connected(to: path)
     let server = UnixSocket(descriptor: accept(listener.descriptor, nil, nil))
+    server.setTimeout(seconds: 60)
     try client?.write(line: Array("whole".utf8))
     client = nil
     #expect(try server.readLine() == Array("whole".utf8))

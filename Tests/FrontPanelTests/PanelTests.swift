@@ -2,6 +2,7 @@
 import ApprovalTestKit
 import FrontPanel
 import MobileAuth
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct PanelTests {
@@ -103,7 +104,7 @@ import Testing
   }
 
   /// It is played to its end the first time and does not delay callers when shown again.
-  @Test("A failure is seen once") func aFailureIsSeenOnce() async {
+  @Test("A failure is seen once") func aFailureIsSeenOnce() async throws {
     let panel = panel()
     let showing = Task { await panel.show(.seeLog) }
     // The LED, and the call of `show`.
@@ -111,7 +112,13 @@ import Testing
     #expect(indicator.lit == [.red])
     clock.advance(by: .milliseconds(2_500))
     await showing.value
-    await panel.show(.seeLog)
+    let again = Task { await panel.show(.seeLog) }
+    let isOver = Mutex(false)
+    Task {
+      await again.value
+      isOver.withLock { $0 = true }
+    }
+    try await until { isOver.withLock { $0 } }
   }
 
   /// The user can choose an option only after it is completely shown.

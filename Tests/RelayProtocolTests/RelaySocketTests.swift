@@ -62,7 +62,7 @@ import UnixSockets
 
   @Test("A canceled task stops waiting") func canceled() async throws {
     let (one, other) = try socketPair()
-    let waiting = Task { try await one.receive(atMost: 10) }
+    let waiting = Task { try await one.receive(atMost: 10, until: .now + .seconds(60)) }
     try await Task.sleep(for: .milliseconds(20))
     waiting.cancel()
     await #expect(throws: RelayError.canceled) { try await waiting.value }
@@ -80,9 +80,10 @@ import UnixSockets
     let (descriptor, socket) = try rawPair()
     let hint = [0, 0, 0, 1] + RelayReply.hint.bytes
     let hints = [UInt8]((0..<10_000).map { _ in hint }.joined())
-    // Ends when the socket is released.
+    // Ends when the socket is released, or after a minute, so that a task that goes on receiving ends, too.
+    let end = ContinuousClock.now + .seconds(60)
     let flooding = detachThread {
-      while send(descriptor, hints, hints.count, Int32(MSG_NOSIGNAL)) > 0 {}
+      while ContinuousClock.now < end, send(descriptor, hints, hints.count, Int32(MSG_NOSIGNAL)) > 0 {}
       close(descriptor)
     }
     try #require(flooding)

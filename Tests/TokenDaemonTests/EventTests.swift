@@ -173,16 +173,20 @@ import Threads
   @Test("Followers that leave while events are published do not stop the service") func leavingFollowers() async throws
   {
     let publisher = EventPublisher(clock: ManualClock())
-    let stop = StopFlag()
+    let (stop, haveLeft) = (StopFlag(), StopFlag())
     let thread = LoopThread(named: "publisher") { while !stop.isSet { publisher.publish(Self.named[0].0) } }
     // A busy machine has less time for each.
     let end = ContinuousClock.now + .seconds(20)
-    for _ in 1...2000 where ContinuousClock.now < end {
-      let follower = Task { for await _ in publisher.following() {} }
-      await Task.yield()
-      follower.cancel()
-      await follower.value
+    Task {
+      for _ in 1...2000 where ContinuousClock.now < end {
+        let follower = Task { for await _ in publisher.following() {} }
+        await Task.yield()
+        follower.cancel()
+        await follower.value
+      }
+      haveLeft.set()
     }
+    try await eventually("all followers have left") { haveLeft.isSet }
     stop.set()
     thread.join()
   }

@@ -50,6 +50,7 @@ import UnixSockets
     defer { unlink(path) }
     let client = try UnixSocket.connected(to: path)
     let server = UnixSocket(descriptor: accept(listener.descriptor, nil, nil))
+    server.setTimeout(seconds: 60)
     for byte in "never a line".utf8 { _ = withUnsafeBytes(of: byte) { send(client.descriptor, $0.baseAddress, 1, 0) } }
     #expect(throws: UnixSocket.SocketError.call("read", errno: ETIMEDOUT)) { try server.readLine(within: 0) }
   }
@@ -74,7 +75,9 @@ import UnixSockets
       let caller = UnixSocket(descriptor: accept(listener, nil, nil))
       try? caller.write(line: Array(#"{"error":"too busy","code":69}"#.utf8))
     }
-    let failure = #expect(throws: CommandError.self) { try ControlClient(path: path).call(.status, Done.self) }
+    let failure = #expect(throws: CommandError.self) {
+      try ControlClient(path: path).call(.status, Done.self, within: 60)
+    }
     #expect(failure?.description == "too busy" && failure?.isServiceMissing == false)
     extendLifetime(socket)
   }

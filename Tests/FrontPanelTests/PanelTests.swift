@@ -112,13 +112,16 @@ import Testing
     #expect(indicator.lit == [.red])
     clock.advance(by: .milliseconds(2_500))
     await showing.value
-    let again = Task { await panel.show(.seeLog) }
+    // The LED, in the first flash of the next round.
+    await clock.untilAsleep()
     let isOver = Mutex(false)
     Task {
-      await again.value
+      await panel.show(.seeLog)
       isOver.withLock { $0 = true }
     }
     try await until { isOver.withLock { $0 } }
+    // Five flashes and the next one: the pattern has not begun anew.
+    #expect(indicator.lit == [.red, nil, .red, nil, .red, nil, .red, nil, .red, nil, .red])
   }
 
   /// The user can choose an option only after it is completely shown.

@@ -112,26 +112,14 @@ import Testing
   }
 
   /// A client that has an open TLS connection and never answers a close_notify.
-  private final class SilentClient {
-    private let program = Process()
-    private let input = Pipe()
-
-    init(_ server: TokenServerProcess, _ text: String) throws {
-      program.executableURL = URL(filePath: "/usr/bin/env")
-      program.arguments = ["openssl", "s_client", "-quiet", "-connect", "127.0.0.1:\(server.port)"]
-      (program.standardInput, program.standardOutput) = (input, FileHandle.nullDevice)
-      program.standardError = FileHandle.nullDevice
-      try program.run()
-      try input.fileHandleForWriting.write(contentsOf: Data(text.utf8))
-      usleep(700_000)
-      // It has its connection, and reads nothing more.
-      kill(program.processIdentifier, SIGSTOP)
-    }
-
-    deinit {
-      kill(program.processIdentifier, SIGKILL)
-      program.waitUntilExit()
-    }
+  private func silentClient(_ server: TokenServerProcess, _ text: String) throws -> RunningProgram {
+    let program = try RunningProgram(
+      "/usr/bin/env", ["openssl", "s_client", "-quiet", "-connect", "127.0.0.1:\(server.port)"],
+      input: Array(text.utf8))
+    usleep(700_000)
+    // It has its connection, and reads nothing more.
+    program.send(SIGSTOP)
+    return program
   }
 
   @Test(
@@ -145,7 +133,7 @@ import Testing
     // for 5 s each time.
     let isInTime = try (1...3).contains { _ in
       let server = try TokenServerProcess()
-      let client = try SilentClient(server, text)
+      let client = try silentClient(server, text)
       let began = ContinuousClock.now
       #expect(server.stop() == 0)
       return withExtendedLifetime(client) { ContinuousClock.now - began < .seconds(3) }

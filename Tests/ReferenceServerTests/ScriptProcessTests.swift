@@ -104,8 +104,11 @@ import Testing
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let file = folder + "/authenticate"
-    // They end when one was not started.
-    try "#!/bin/sh\nwhile [ ! -e '\(folder)/end' ]; do sleep 0.1; done\necho '{\"status\":2000}'\n".write(
+    // Each waits for a line, without processes of its own; there are lines when one was not started.
+    try #require(mkfifo(folder + "/lines", 0o600) == 0)
+    let lines = open(folder + "/lines", O_RDWR | O_CLOEXEC)
+    defer { close(lines) }
+    try "#!/bin/sh\nread -r line <'\(folder)/lines'\necho '{\"status\":2000}'\n".write(
       toFile: file, atomically: true, encoding: .utf8)
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file)
     let scripts = ScriptProcesses(directory: ServerDirectory(path: folder), log: DeviceLog(Logger(label: "test")))
@@ -122,7 +125,7 @@ import Testing
       for call in calls { group.addTask { await scripts.run(call, of: authenticator) } }
       var results: [ScriptResult?] = []
       for await result in group {
-        if result == nil { _ = FileManager.default.createFile(atPath: folder + "/end", contents: nil) }
+        if result == nil { _ = write(lines, String(repeating: "\n", count: calls.count), calls.count) }
         results.append(result)
       }
       return results

@@ -2,6 +2,7 @@
 import Cryptography
 import Foundation
 import ReferenceProtocol
+import ServerTestSupport
 import Testing
 import TokenServerCore
 
@@ -93,17 +94,9 @@ import TokenServerCore
       "challenge": challenge.digest.base64URL, "iss": challenge.issuer, "data": Array(data.utf8).base64,
       "registration_data": registration,
     ]
-    let process = Process()
-    let (input, output) = (Pipe(), Pipe())
-    process.executableURL = root.appending(path: "examples/\(name)")
-    process.standardInput = input
-    process.standardOutput = output
-    try process.run()
-    try input.fileHandleForWriting.write(contentsOf: JSONEncoder().encode(call.compactMapValues(\.self)))
-    try input.fileHandleForWriting.close()
-    let text = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return ScriptResult(parsing: Array(text))
+    let input = try JSONEncoder().encode(call.compactMapValues(\.self))
+    let output = try run(root.appending(path: "examples/\(name)").path, [], input: Array(input))
+    return ScriptResult(parsing: output.bytes)
   }
 
   @Test("The scripts of the examples judge as the built-in verifier", arguments: [true, false])

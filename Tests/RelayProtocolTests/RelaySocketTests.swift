@@ -69,7 +69,7 @@ import UnixSockets
     await #expect(throws: RelayError.canceled) {
       let late = Task {
         withUnsafeCurrentTask { $0?.cancel() }
-        return try await one.receive(atMost: 10)
+        return try await one.receive(atMost: 10, until: .now + .seconds(60))
       }
       _ = try await late.value
     }

@@ -35,8 +35,10 @@ package final class RunningProgram: @unchecked Sendable {
 
   /// - Parameters:
   ///   - program: its path.
+  ///   - input: what it reads; nil for none.
   ///   - errors: the file for its standard error, which is replaced; nil for none.
-  package init(_ program: String, _ arguments: [String], errors: String? = nil) throws {
+  package init(_ program: String, _ arguments: [String], input: [UInt8]? = nil, errors: String? = nil) throws {
+    let standardInput = try input.map { try MemoryFile($0) }
     var ends: [Int32] = [-1, -1]
     guard approval_pipe(&ends) == 0 else { throw ProgramError(description: "no pipe: errno \(errno)") }
     let log = errors.map { open($0, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0o644) }
@@ -45,7 +47,11 @@ package final class RunningProgram: @unchecked Sendable {
       if let log { close(log) }
     }
     output = ends[0]
-    do { child = try Child([program] + arguments, output: ends[1], errors: log ?? -1) } catch {
+    do {
+      child = try withExtendedLifetime(standardInput) {
+        try Child([program] + arguments, input: standardInput?.descriptor, output: ends[1], errors: log ?? -1)
+      }
+    } catch {
       close(ends[0])
       throw error
     }

@@ -19,7 +19,7 @@ import Testing
 
   init() throws {
     other = try TemporaryStore(.postgreSQL)
-    store = try Store(PostgreSQLAddress(other.url ?? ""), connections: 1, patience: .seconds(60))
+    store = try other.another(connections: 1)
   }
 
   private func membership() throws -> Membership {

@@ -16,8 +16,7 @@ import Testing
 
   init() throws {
     first = try TemporaryStore(.postgreSQL)
-    // The other tests keep the machine busy.
-    second = try Store(PostgreSQLAddress(first.url ?? ""), connections: 2, patience: .seconds(60))
+    second = try first.another(connections: 2)
   }
 
   private final class Count: Sendable {

@@ -11,7 +11,7 @@ import TokenServerCore
 
   init() throws {
     first = try TemporaryStore(.postgreSQL)
-    second = try Store(PostgreSQLAddress(first.url ?? ""), connections: 2, patience: .seconds(60))
+    second = try first.another(connections: 2)
   }
 
   @Test("A callback is claimed by one server, and due again if that one ends") func callbacks() async throws {

@@ -47,6 +47,12 @@ final class TemporaryStore: Sendable {
     }
   }
 
+  /// The store of another server on the same PostgreSQL database. It waits long, because the other tests keep the
+  /// machine busy.
+  func another(connections: Int) throws -> Store {
+    try Store(PostgreSQLAddress(url ?? ""), connections: connections, patience: .seconds(60))
+  }
+
   deinit {
     if url != nil { try? store.close() }
     for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }

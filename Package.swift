@@ -478,8 +478,8 @@ let package = Package(
     .testTarget(
       name: "BenchKernel",
       dependencies: [
-        "Boards", "BuiltPrograms", "ControlProtocol", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "TestBadge",
-        "TestSecurityKey", "USBKeypad", "bench-probe", "reader-badge", "reader-key",
+        "ApprovalTestKit", "Boards", "BuiltPrograms", "ControlProtocol", "FrontPanel", "GPIO", "MobileAuth", "Secrets",
+        "TestBadge", "TestSecurityKey", "USBKeypad", "bench-probe", "reader-badge", "reader-key",
       ],
       exclude: ["Kernel"], swiftSettings: strictness),
     .executableTarget(
@@ -553,9 +553,9 @@ let package = Package(
     tests("Interop", of: ["OpenPGP", "Secrets"]),
     tests("HTTPTests", of: ["HTTP"]),
     tests(
-      "CurlHTTPTests", of: ["BuiltPrograms", "CurlHTTP", "CCurl", "HTTP", "ProgramHarness"],
+      "CurlHTTPTests", of: ["ApprovalTestKit", "BuiltPrograms", "CurlHTTP", "CCurl", "HTTP", "ProgramHarness"],
       resources: [.copy("Fixtures")]),
-    tests("MQTTTests", of: ["MQTT", "HTTP", "ProgramHarness", "Secrets"]),
+    tests("MQTTTests", of: ["ApprovalTestKit", "MQTT", "HTTP", "ProgramHarness", "Secrets"]),
     tests("SecretsTests", of: ["Secrets"]),
     tests("CryptographyTests", of: ["COpenSSL", "Cryptography", "OpenSSLProgram", "Secrets"]),
     tests("SQLiteTests", of: ["SQLite", "CSQLite"]),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Boards
 import BuiltPrograms
 import FrontPanel
@@ -53,7 +54,7 @@ final class PanelOnTheBench: Sendable {
       events.append(event)
       if case .unavailable = event { break }
     }
-    try await person.value
+    try await person.finished(within: .seconds(180))
     return events
   }
 

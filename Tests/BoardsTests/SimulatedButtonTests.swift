@@ -50,7 +50,7 @@ import Testing
     #expect(await events.next() == .down(.approve, start))
     clock.advance(by: .seconds(2))
     press.cancel()
-    #expect(try await press.value == .canceled)
+    #expect(try await press.finished() == .canceled)
     #expect(await events.next() == canceled)
     #expect(await events.next() == .up(start + .seconds(2)))
     #expect(button.release(heldFor: .seconds(2)) == nil)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import CurlHTTP
 import HTTP
 import Testing
@@ -122,7 +123,7 @@ struct CancelingTests {
     let task = Task { [http] in try await http.send(request) }
     _ = try await server.ask("await/arrived")
     task.cancel()
-    await #expect(throws: HTTPTransportError.canceled) { try await task.value }
+    await #expect(throws: HTTPTransportError.canceled) { try await task.finished() }
     _ = try await server.ask("await/gone")
   }
 
@@ -143,7 +144,7 @@ struct CancelingTests {
       withUnsafeCurrentTask { $0?.cancel() }
       return try await http.send(request)
     }
-    await #expect(throws: HTTPTransportError.canceled) { try await task.value }
+    await #expect(throws: HTTPTransportError.canceled) { try await task.finished() }
   }
 
   @Test("Closing ends everything") func closingEndsEverything() async throws {
@@ -153,7 +154,7 @@ struct CancelingTests {
     _ = try await server.ask("await/arrived")
     http.close()
     http.close()
-    await #expect(throws: HTTPTransportError.canceled) { try await task.value }
+    await #expect(throws: HTTPTransportError.canceled) { try await task.finished() }
     await #expect(throws: HTTPTransportError.canceled) { for try await _ in stream.body {} }
     await #expect(throws: HTTPTransportError.canceled) { try await http.send(request) }
   }

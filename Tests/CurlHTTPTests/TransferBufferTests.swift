@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import HTTP
 import Synchronization
 import Testing
@@ -25,7 +26,7 @@ import Testing
   /// - Returns: whether the reader is woken before the response is complete.
   private func isWokenEarly(
     _ buffer: TransferBuffer, _ head: HTTPResponse, within limit: Duration = .zero
-  ) async -> Bool {
+  ) async throws -> Bool {
     let isWoken = Flag()
     let reader = Task {
       await buffer.wait()
@@ -38,13 +39,13 @@ import Testing
     repeat { for _ in 0..<2000 where !isWoken.isSet { await Task.yield() } } while !isWoken.isSet && .now < end
     let isEarly = isWoken.isSet
     buffer.finish(.success(()))
-    await reader.value
+    try await reader.finished()
     return isEarly
   }
 
-  @Test("The reader of a short response is woken once, at its end") func short() async {
+  @Test("The reader of a short response is woken once, at its end") func short() async throws {
     let buffer = TransferBuffer(gathersUpTo: 100)
-    #expect(await !isWokenEarly(buffer, head("2")))
+    #expect(try await !isWokenEarly(buffer, head("2")))
     #expect((try? buffer.takeHead()?.get())?.status == 200)
     guard case .chunk([1, 2], wasPaused: false) = buffer.takeChunk() else {
       Issue.record("no body")
@@ -68,9 +69,9 @@ import Testing
     arguments: [
       (nil, "2", 200), (100, nil, 200), (100, "101", 200), (100, "-1", 200), (100, "2", 302), (100, "2", 401),
     ] as [(Int?, String?, Int)])
-  func others(limit: Int?, length: String?, status: Int) async {
+  func others(limit: Int?, length: String?, status: Int) async throws {
     #expect(
-      await isWokenEarly(TransferBuffer(gathersUpTo: limit), head(length, status: status), within: .seconds(60)))
+      try await isWokenEarly(TransferBuffer(gathersUpTo: limit), head(length, status: status), within: .seconds(60)))
   }
 
   /// Fails if a response that is longer than it says stops the transfer forever.

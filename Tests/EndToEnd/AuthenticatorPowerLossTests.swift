@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Foundation
 import ProgramHarness
 import Testing
@@ -125,7 +126,7 @@ private struct AuthenticatorTrial {
     switch Int.random(in: 0..<5, using: &dice) {
     case 0: try await Task.sleep(for: dice.milliseconds(0...2500))
     case 1...2:
-      try await user.value
+      try await user.finished(within: .seconds(180))
       try await Task.sleep(for: dice.milliseconds(0...150))
     default:
       try await fixture.server.log.line(with: "\(Self.id) of profile", " is registered", from: mark)
@@ -133,7 +134,7 @@ private struct AuthenticatorTrial {
     }
     try await token.kill9()
     user.cancel()
-    _ = try? await user.value
+    _ = try? await user.finished(within: .seconds(180))
     let outcome = try await command.outcome()
     try await token.startConnected()
     let isRegistered = try await agreement()
@@ -141,7 +142,7 @@ private struct AuthenticatorTrial {
     tally[isRegistered ? "registered" : "not registered", default: 0] += 1
     guard !isRegistered else { return }
     let again = try beginRegistration()
-    try await again.user.value
+    try await again.user.finished(within: .seconds(180))
     try await again.command.outcome().succeeded()
     guard try await agreement() else { throw ViolationError(description: "it cannot be registered again") }
     // Nobody is logged in, as after a kill.
@@ -189,7 +190,7 @@ private struct AuthenticatorTrial {
     switch Int.random(in: 0..<5, using: &dice) {
     case 0: try await Task.sleep(for: dice.milliseconds(0...900))
     case 1...2:
-      try await user.value
+      try await user.finished(within: .seconds(180))
       try await Task.sleep(for: dice.milliseconds(0...200))
     default:
       try await process.errors.line(with: "decided request \(transaction)")
@@ -197,7 +198,7 @@ private struct AuthenticatorTrial {
     }
     try await token.kill9()
     user.cancel()
-    _ = try? await user.value
+    _ = try? await user.finished(within: .seconds(180))
     try await token.startConnected()
     if try await fixture.portal.result(of: transaction).isAuthenticated {
       throw ViolationError(description: "approved with a wrong number")

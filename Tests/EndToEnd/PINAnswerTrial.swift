@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import ProgramHarness
 
 /// One request that requires the PIN, one entry, one kill.
@@ -40,7 +41,7 @@ struct PINAnswerTrial {
       try await Task.sleep(for: delay)
     }
     try await token.kill9()
-    await typing.value
+    try await typing.finished(within: .seconds(180))
     try await token.startConnected()
     try await fixture.allIsAnswered()
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import ProgramHarness
 
 /// One PIN change, one kill: afterwards exactly one of the two PINs is valid, and the token knows which.
@@ -40,14 +41,14 @@ struct PINChangeTrial {
     switch cut {
     case .sinceBegun(let delay): try await Task.sleep(for: delay)
     case .sinceChosen(let delay):
-      try await typing.value
+      try await typing.finished(within: .seconds(180))
       try await Task.sleep(for: delay)
     case .sinceChanged(let delay):
       try await server.log.line(with: ": PIN changed", from: mark)
       try await Task.sleep(for: delay)
     }
     try await token.kill9()
-    _ = try? await typing.value
+    _ = try? await typing.finished(within: .seconds(180))
     let outcome = try await change.outcome()
     try await token.startConnected()
     try await fixture.allIsAnswered()

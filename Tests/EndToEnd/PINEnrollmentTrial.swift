@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import ProgramHarness
 
 /// One activation with a PIN, one kill, and the same URI again: the account has exactly one PIN, and it is known which.
@@ -44,7 +45,7 @@ struct PINEnrollmentTrial {
       try await Task.sleep(for: delay)
     }
     try await token.kill9()
-    _ = try? await typing.value
+    _ = try? await typing.finished(within: .seconds(180))
     _ = try await enrollment.outcome()
 
     try await token.start()

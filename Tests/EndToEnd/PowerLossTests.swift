@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import ProgramHarness
 import Testing
 
@@ -60,22 +61,22 @@ private struct Trial {
     let process = try token.running
     let asked = ContinuousClock.now
     let asking = Task { try await fixture.ask(callback: callback) }
-    let holding = Task { await person.hold(try await asking.value, on: token) }
+    let holding = Task { await person.hold(try await asking.finished(within: .seconds(180)), on: token) }
     switch cut {
     case .after(let step, let delay):
-      try await process.errors.line(with: "\(step) request \(try await asking.value)")
+      try await process.errors.line(with: "\(step) request \(try await asking.finished(within: .seconds(180)))")
       try await Task.sleep(for: delay)
     case .sinceAsked(let delay): try await Task.sleep(until: asked + delay)
     case .sincePressed(let delay):
-      _ = try await asking.value
+      try await asking.finished(within: .seconds(180))
       try require(await person.pressed() != nil, "the button was not pressed")
       try await Task.sleep(for: delay)
     }
     process.send(9)
     let killed = ContinuousClock.now
     try await process.exit()
-    let transaction = try await asking.value
-    try await holding.value
+    let transaction = try await asking.finished(within: .seconds(180))
+    try await holding.finished(within: .seconds(180))
 
     try await token.startConnected()
     try await fixture.allIsAnswered()

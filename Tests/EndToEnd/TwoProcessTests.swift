@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import BuiltPrograms
 import Glibc
 import ProgramHarness
@@ -150,14 +151,14 @@ private struct KillTrial: CustomStringConvertible {
       try await token.startNetwork()
     } else {
       try await process.kill9()
-      await holding.value
+      try await holding.finished(within: .seconds(180))
       try await Task.sleep(for: pause)
       try await token.startDevice()
     }
     if killsNetwork, isPressed {
       try await token.log.line(with: "settled request \(transaction)", "approved, receipt ")
     }
-    await holding.value
+    try await holding.finished(within: .seconds(180))
     // What is still open is canceled: the result is final then.
     if try await !fixture.portal.result(of: transaction).isAuthenticated {
       try await fixture.portal.cancel(transaction)

@@ -28,7 +28,7 @@ import Testing
     await panel.show(.pinWanted)
     try await body(panel)
     running.cancel()
-    await running.value
+    try await running.finished()
   }
 
   /// Arms a prompt for five digits and advances past the guard time. An unavailable keypad is reported exactly once,

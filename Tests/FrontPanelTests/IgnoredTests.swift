@@ -20,7 +20,7 @@ import Testing
     let running = Task { await panel.run() }
     try await body(panel)
     running.cancel()
-    await running.value
+    _ = try? await running.finished()
   }
 
   private func turn(sourceLocation: SourceLocation = #_sourceLocation, until isDone: () async -> Bool) async {
@@ -78,8 +78,8 @@ import Testing
     }
   }
 
-  @Test("Keys during \"wrong PIN\" flicker once; it is played to its end") func keysWhileWrongPINBlinks() async {
-    await onPanel { panel in
+  @Test("Keys during \"wrong PIN\" flicker once; it is played to its end") func keysWhileWrongPINBlinks() async throws {
+    try await onPanel { panel in
       let wrong = Indication.pinWrong(remaining: 2)
       let showing = Task { await panel.show(wrong) }
       await turn { await panel.showing == wrong }
@@ -95,14 +95,14 @@ import Testing
       for _ in 0..<1000 { await Task.yield() }
       #expect(await panel.showing == wrong)
       clock.advance(by: .milliseconds(1))
-      await showing.value
+      try await showing.finished()
     }
   }
 
   /// Fails if a server can hold the panel with a long code.
   @Test("A press ends a code that has been played for 10 s, and repeats it before", arguments: [9, 11])
-  func pressDuringCode(seconds: Int) async {
-    await onPanel { panel in
+  func pressDuringCode(seconds: Int) async throws {
+    try await onPanel { panel in
       let code = Indication.code([9, 9, 9, 9, 9, 9, 9, 9])
       let showing = Task { await panel.show(code) }
       await turn { await panel.showing == code }
@@ -115,7 +115,7 @@ import Testing
         await turn { await panel.showing == code }
         keypad.press(.digit(digits.make(0x32)))
       }
-      await showing.value
+      try await showing.finished()
     }
   }
 

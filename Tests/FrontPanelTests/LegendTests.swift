@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test("An indication returns when it may be replaced", arguments: Indication.legend)
-  func returnsWhenItMayBeReplaced(indication: Indication) async {
+  func returnsWhenItMayBeReplaced(indication: Indication) async throws {
     let clock = ManualClock()
     let panel = FrontPanel(button: TestButton(), indicator: TestIndicator(), clock: clock)
     if indication.row.playsToEnd != .no {
@@ -42,7 +42,7 @@ import Testing
       clock.advance(by: indication.pattern.length - .milliseconds(1))
       for _ in 0..<100 { await Task.yield() }
       clock.advance(by: .milliseconds(1))
-      #expect(await showing.value == end)
+      #expect(try await showing.finished() == end)
     }
     if indication.row.playsToEnd == .no || indication.row.playsToEnd == .whenNew {
       let before = clock.now

@@ -18,7 +18,7 @@ import Testing
     try await eventually(file: file, line: line) { condition() }
   }
 
-  @Test("A hold after the guard time is delivered") func aHoldAfterTheGuardTimeIsDelivered() async {
+  @Test("A hold after the guard time is delivered") func aHoldAfterTheGuardTimeIsDelivered() async throws {
     let panel = panel()
     let running = Task { await panel.run() }
     await panel.show(.confirmationWanted)
@@ -40,7 +40,7 @@ import Testing
     holding.cancel()
     #expect(gesture == Gesture(.hold, held: .seconds(1)))
     button.continuation.finish()
-    await running.value
+    try await running.finished()
     #expect(indicator.lit.last == .some(nil))
   }
 
@@ -62,14 +62,14 @@ import Testing
     button.continuation.yield(.unavailable("canceled"))
     try await eventually { await panel.showing == .confirmationWanted }
     button.continuation.finish()
-    await running.value
+    try await running.finished()
   }
 
   /// A wake-up for each edge of the blips, and none between them.
   @Test(
     "An idle panel sleeps from one edge of the LED to the next",
     arguments: [(0, [60, 10_000, 10_060, 20_000]), (2, [60, 300, 360, 10_000])])
-  func idlePanelSleeps(pending: Int, edges: [Int64]) async {
+  func idlePanelSleeps(pending: Int, edges: [Int64]) async throws {
     let keypad = KeypadChannel(clock: clock)
     let panel = FrontPanel(
       button: button, indicator: indicator, sounder: TestSounder(), keypad: keypad, clock: clock)
@@ -84,7 +84,7 @@ import Testing
       clock.advance(by: clock.untilNextWakes ?? .zero)
     }
     button.continuation.finish()
-    await running.value
+    try await running.finished()
   }
 
   @Test("A confirmation is played to its end") func aConfirmationIsPlayedToItsEnd() async throws {
@@ -99,7 +99,7 @@ import Testing
     clock.advance(by: .milliseconds(600))
     try await until { indicator.lit.count == 4 }
     clock.advance(by: .milliseconds(300))
-    await showing.value
+    try await showing.finished()
     #expect(indicator.lit == [.green, nil, .green, nil])
   }
 
@@ -111,7 +111,7 @@ import Testing
     await clock.untilAsleep(2)
     #expect(indicator.lit == [.red])
     clock.advance(by: .milliseconds(2_500))
-    await showing.value
+    try await showing.finished()
     // The LED, in the first flash of the next round.
     await clock.untilAsleep()
     let isOver = Mutex(false)
@@ -138,7 +138,7 @@ import Testing
     try await until { indicator.lit == lit }
     #expect(clock.untilNextWakes == .milliseconds(700))
     clock.advance(by: .milliseconds(700))
-    await showing.value
+    try await showing.finished()
   }
 
   @Test("Whether digits can be typed is the boards and not the plugs")
@@ -160,7 +160,7 @@ import Testing
   }
 
   @Test("A line that goes away is reported and forgets what was held")
-  func aLineThatGoesAwayIsReportedAndForgetsWhatWasHeld() async {
+  func aLineThatGoesAwayIsReportedAndForgetsWhatWasHeld() async throws {
     let panel = panel()
     let running = Task { await panel.run() }
     var events = panel.events(for: .confirmation).makeAsyncIterator()
@@ -178,7 +178,7 @@ import Testing
     losing.cancel()
     #expect(seen.contains(.unavailable("line gone")))
     button.continuation.finish()
-    await running.value
+    try await running.finished()
   }
 }
 

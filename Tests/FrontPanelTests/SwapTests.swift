@@ -40,7 +40,7 @@ import Testing
     let running = [Task { await panel.run() }, Task { _ = try? await handler.run() }]
     try await body(panel)
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
   }
 
   /// Yields, and advances the clock by 50 ms now and then, until the condition holds, at most for a minute. The threads

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Glibc
 import MQTT
 import ProgramHarness
@@ -78,7 +79,7 @@ struct OutageTests {
         })
       try await mailbox.run { _, _ in true }
     }
-    try await noticing.value
+    try await noticing.finished()
     try await presence.output.line(with: "offline")
     // Retained: later subscribers receive it, too.
     let later = try await broker.follow("presence/1")

@@ -87,7 +87,7 @@ import Testing
     fixture.server.hint(.pendingChanged)
     try await eventually { fixture.stateStore.audit.last?.transaction == HandlerFixture.transaction(2) }
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
     #expect(fixture.stateStore.audit.map(\.kind) == [.opened, .opened])
     #expect(
       fixture.stateStore.audit.map(\.detail) == [

@@ -97,7 +97,7 @@ final class HandlerFixture: Sendable {
     defer { running.cancel() }
     try await body()
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
   }
 
   /// Runs the handler with the request 1: `body` answers it, from its first challenge until nothing is pending.

@@ -78,7 +78,7 @@ import Testing
     try await eventually { fixture.inbox.pending.contains(HandlerFixture.transaction(1200)) }
     try await eventually { fixture.inbox.blocked.unreported(of: fixture.server.id).isEmpty }
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
     #expect(fixture.stateStore.audit.count == Inbox.hourlyLines + 1)
     #expect(lines.count == Inbox.hourlyLines + 1 && lines.last?.kind == .leftOut)
   }

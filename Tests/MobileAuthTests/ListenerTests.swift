@@ -32,7 +32,7 @@ import Testing
     fixture.clock.advance(by: .seconds(600))
     try await until { fixture.inbox.pending.contains(HandlerFixture.transaction(3)) }
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
   }
 
   /// The hint is normally about the end of that answer's request, and the LED waits for the same processor.
@@ -47,7 +47,7 @@ import Testing
     fixture.clock.advance(by: RequestListener.answerPause)
     try await until { fixture.server.calls(of: "pendingRequests") == 2 }
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
   }
 
   /// A hostile server, or a client that may write at the broker, can send hints without end.
@@ -67,7 +67,7 @@ import Testing
     await fixture.clock.untilAsleep()
     #expect((2...16).contains(fixture.server.calls(of: "pendingRequests")))
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
   }
 
   /// An enrollment at a known server starts its listener again.
@@ -77,7 +77,7 @@ import Testing
       let running = Task { try await listener(fixture).run() }
       try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
       running.cancel()
-      _ = try? await running.value
+      _ = try? await running.finished()
       fixture.inbox.connectivity.set(.disconnected, to: fixture.server.id)
     }
     #expect(fixture.server.calls(of: "pendingRequests") == 2)
@@ -94,7 +94,7 @@ import Testing
     fixture.server.breakStream(.unreachable("no broker"))
     try await until { fixture.inbox.pending.contains(HandlerFixture.transaction(1)) }
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
     let queue = HintQueue()
     queue.put(.pendingChanged)
     queue.end(by: TokenServerError.unreachable("end"))
@@ -127,7 +127,7 @@ import Testing
     }
     try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
   }
 
   @Test("While no server can be reached none counts as connected; one is tried when some may be reached again")
@@ -161,7 +161,7 @@ import Testing
     fixture.clock.advance(by: .milliseconds(1))
     try await until { connectivity[fixture.server.id] == .connected }
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
   }
 
   @Test("A deregistered device is wiped and the listener ends") func aDeregisteredDeviceIsWipedAndTheListenerEnds()
@@ -195,7 +195,7 @@ import Testing
     #expect(fixture.stateStore.wipedAccounts == [AccountID("A")])
     #expect(fixture.stateStore.droppedKeys == [AccountID("B")])
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
   }
 
   /// Fails without the comparison of enrollments: the account is wiped although it was enrolled again.
@@ -223,7 +223,7 @@ import Testing
     let running = Task { try await listener.run() }
     try await until { fixture.events.all.contains(.rosterChanged) }
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
     #expect(try registry.servers().count == 1 && registry.audit.isEmpty)
     #expect(try registry.accounts().map(\.stage) == [.active])
     #expect(try registry.accounts().allSatisfy { $0.secrets.count == 1 })
@@ -247,7 +247,7 @@ import Testing
     try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
     #expect(fixture.server.calls(of: "validate") == 2)
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
   }
 
   @Test("A server whose answer was an error that stops is used again when its list has been read")
@@ -260,7 +260,7 @@ import Testing
     fixture.clock.advance(by: RequestListener.listInterval)
     try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
   }
 
   /// The connection is not restarted, and requests delivered another way are found at once.
@@ -281,7 +281,7 @@ import Testing
     try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
     #expect(fixture.server.calls(of: "validate") == 1)
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
   }
 
   @Test("A broken stream shows and heals") func aBrokenStreamShowsAndHeals() async throws {
@@ -295,6 +295,6 @@ import Testing
     fixture.clock.advance(by: .milliseconds(750))
     await HandlerFixture.turn { fixture.inbox.connectivity[fixture.server.id] == .connected }
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
   }
 }

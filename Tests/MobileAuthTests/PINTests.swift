@@ -198,7 +198,7 @@ import Testing
       }
       await fixture.panel.until(challenges: 1)
       fixture.panel.perform(event)
-      await #expect(throws: ending) { try await panelTask.value }
+      await #expect(throws: ending) { try await panelTask.finished() }
     }
   }
 
@@ -212,7 +212,7 @@ import Testing
       await fixture.panel.until(challenges: 1)
       await fixture.clock.untilAsleep()
       fixture.clock.advance(by: .seconds(120))
-      await #expect(throws: PanelDialog.EntryError.timedOut) { try await panelTask.value }
+      await #expect(throws: PanelDialog.EntryError.timedOut) { try await panelTask.finished() }
     }
   }
 
@@ -226,7 +226,7 @@ import Testing
       }
       await fixture.panel.until(challenges: 1)
       panelTask.cancel()
-      await #expect(throws: CancellationError.self) { try await panelTask.value }
+      await #expect(throws: CancellationError.self) { try await panelTask.finished() }
       await fixture.panel.until(showing: .idle(pending: 0))
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 2)
@@ -239,7 +239,7 @@ import Testing
   {
     let panelTask = Task { try await fixture.panelTasks.perform { _ in Issue.record("it ran") } }
     panelTask.cancel()
-    await #expect(throws: CancellationError.self) { try await panelTask.value }
+    await #expect(throws: CancellationError.self) { try await panelTask.finished() }
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)

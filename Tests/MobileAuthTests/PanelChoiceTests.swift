@@ -68,7 +68,7 @@ import Testing
       await settle("announced")
       #expect(fixture.panel.prompts.count == 2)
       let task = Task { try await fixture.panelTasks.perform { await $0.show(.confirmed) } }
-      _ = try await task.value
+      try await task.finished()
       await fixture.panel.until(challenges: 3)
       await HandlerFixture.turn { shown == HandlerFixture.transaction(1) }
     }

@@ -81,7 +81,7 @@ import Testing
     fixture.announce(fixture.request(1))
     await fixture.panel.until(challenges: 1)
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
     #expect(fixture.stateStore.audit.filter { $0.kind == .opened }.map(\.detail) == [detail])
   }
 }

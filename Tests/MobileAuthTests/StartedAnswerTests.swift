@@ -66,7 +66,7 @@ import Testing
       let end = fixture.clock.now + limit
       let waiting = Task { try await answer.waitForEnd(until: end, in: fixture.environment) }
       fixture.clock.advance(by: limit)
-      let isOver = try await waiting.value
+      let isOver = try await waiting.finished()
       #expect(!isOver)
     }
     #expect(fixture.server.delivered.isEmpty)

@@ -159,7 +159,7 @@ import Testing
       #expect(!fixture.events.all.contains(.rosterChanged))
       fixture.server.mend("deliver")
       await fixture.pass { fixture.events.all.contains(.rosterChanged) }
-      try await own.value
+      try await own.finished()
     }
   }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import FreePorts
 import Glibc
 import Synchronization
@@ -25,7 +26,7 @@ import Threads
     let running = Task { try await listener.run() }
     try await body(port, hints)
     running.cancel()
-    try await running.value
+    try await running.finished()
   }
 
   @Test("A post is a hint and is answered with a number alone") func aPostIsAHintAndIsAnsweredWithANumberAlone()

@@ -24,7 +24,7 @@ import UnixSockets
     // Tests beside this one can delay its tasks.
     try await body(path, Relay(path: path, patience: .seconds(30)))
     running.cancel()
-    await running.value
+    try await running.finished()
   }
 
   private func newPath() -> String { "/tmp/relay-\(getpid())-\(UInt32.random(in: 0 ... .max))" }
@@ -55,7 +55,7 @@ import UnixSockets
       #expect(isOver.withLock { $0 } == false)
       #expect(try await socket.receive(atMost: RelayReply.longest) == RelayReply.up.bytes)
     }
-    await running.value
+    try await running.finished()
   }
 
   @Test("A request to a server that is not there is an error of that server") func unreachable() async throws {
@@ -107,7 +107,7 @@ import UnixSockets
       }
       try await eventually { hints.count == 1 }
       following.cancel()
-      #expect(await following.value == nil)
+      #expect(try await following.finished() == nil)
       // The port is free again, so that the order can be repeated.
       try await eventually { (try? ListenAddress("127.0.0.1:\(port)")?.listen()).map { close($0) } != nil }
       guard case .refused? = await relay.listen(at: "everywhere", isUp: {}, onHint: {}) else {
@@ -147,7 +147,7 @@ import UnixSockets
       try await eventually { lines.withLock { $0 }.contains { $0.contains("reached the network process") } }
       #expect(ends.count == 0)
       watching.cancel()
-      try await watching.value
+      try await watching.finished()
     }
     let place = path.withLock { $0 }
     let clock = TokenEnvironment.system()
@@ -165,10 +165,10 @@ import UnixSockets
     try await eventually { returns.count == 1 }
     #expect(ends.count == 1)
     running.cancel()
-    await running.value
+    try await running.finished()
     try await eventually { ends.count == 2 }
     watching.cancel()
-    try await watching.value
+    try await watching.finished()
   }
 }
 

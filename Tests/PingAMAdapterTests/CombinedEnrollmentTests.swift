@@ -58,7 +58,7 @@ import Vault
     let account = Task { [trust] in try await enrollment.enroll(uri, name: nil, trust: trust) }
     await fixture.clock.untilAsleep()
     fixture.clock.advance(by: .seconds(1))
-    await #expect(throws: TokenServerError.self) { try await account.value }
+    await #expect(throws: TokenServerError.self) { try await account.finished() }
     // The same URI finds the stored credential.
     fixture.requests.withLock { $0 = [] }
     await #expect(throws: TokenServerError.self) { try await enrollment.enroll(uri, name: nil, trust: trust) }

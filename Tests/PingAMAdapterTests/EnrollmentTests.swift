@@ -82,7 +82,7 @@ import Vault
       await fixture.clock.untilAsleep()
       fixture.clock.advance(by: .seconds(seconds))
     }
-    #expect(try await account.value.stage == .active)
+    #expect(try await account.finished().stage == .active)
     #expect(Set(fixture.requests.withLock { $0.map(\.body) }).count == 1)
   }
 
@@ -93,7 +93,7 @@ import Vault
     let account = Task { [fixture, trust] in try await fixture.enrollment().enroll(uri, name: nil, trust: trust) }
     await fixture.clock.untilAsleep()
     fixture.clock.advance(by: .seconds(1))
-    await #expect { try await account.value } throws: {
+    await #expect { try await account.finished() } throws: {
       if case TokenServerError.outcomeUnknown = $0 { true } else { false }
     }
     #expect(try accounts().map(\.stage) == [.enrolling])
@@ -116,7 +116,7 @@ import Vault
       fixture.clock.advance(by: .seconds(seconds))
     }
     await #expect(throws: TokenServerError.unreachable("the token server cannot be reached: no route")) {
-      try await first.value
+      try await first.finished()
     }
     #expect(fixture.progress.withLock { $0.last }?.contains("repeat it with the same QR code") == true)
     // Messages for the user have no error number.
@@ -143,7 +143,7 @@ import Vault
       await fixture.clock.untilAsleep()
       fixture.clock.advance(by: .seconds(1))
     }
-    await #expect { try await account.value } throws: {
+    await #expect { try await account.finished() } throws: {
       if case TokenServerError.outcomeUnknown = $0 { true } else { false }
     }
     #expect(try accounts().map(\.stage) == [.enrolling])
@@ -162,7 +162,7 @@ import Vault
     try fixture.ingress.accept(try #require(fixture.am.send("ann")).envelope)
     #expect(try accounts().map(\.stage) == [.active])
     fixture.clock.advance(by: .seconds(1))
-    #expect(try await account.value.stage == .active)
+    #expect(try await account.finished().stage == .active)
     #expect(try accounts().map(\.stage) == [.active])
     #expect(try fixture.vault.auditLines(newest: 9).map(\.entry.kind) == [.enrolled])
   }
@@ -202,7 +202,7 @@ import Vault
     let account = Task { [fixture, trust] in try await fixture.enrollment().enroll(uri, name: nil, trust: trust) }
     await fixture.clock.untilAsleep()
     fixture.clock.advance(by: .seconds(1))
-    #expect(try await account.value.stage == .active)
+    #expect(try await account.finished().stage == .active)
     #expect(fixture.requests.withLock { $0.count } == 2 && Set(fixture.requests.withLock { $0.map(\.body) }).count == 1)
   }
 

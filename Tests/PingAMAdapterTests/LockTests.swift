@@ -83,7 +83,7 @@ import Vault
       with: "biometricAvailable", isRequired: true, PolicyConditions(hasPIN: true, isTamperedWith: { false }))
     try fixture.vault.put(locked, nil)
     fixture.clock.advance(by: .seconds(30))
-    await #expect { try await sealed.value } throws: { "\($0)".contains("locked by the user") }
+    await #expect { try await sealed.finished() } throws: { "\($0)".contains("locked by the user") }
     #expect(fixture.am.verify(push) == .waiting)
   }
 

@@ -63,11 +63,11 @@ import Vault
     fixture.ingress.set(channelFault: "the broker does not let us read it", of: "new")
     let task = Task { [refresh = try refresh(fixture)] in try await refresh.run() }
     task.cancel()
-    await #expect(throws: CancellationError.self) { try await task.value }
+    await #expect(throws: CancellationError.self) { try await task.finished() }
     #expect(fixture.requests.withLock { $0.count } == 1, "AM heard of nothing but the registration")
     let again = Task { [refresh = try refresh(fixture)] in try await refresh.run() }
     fixture.ingress.set(channelFault: nil, of: "new")
-    try await again.value
+    try await again.finished()
     #expect(try metadata(fixture)?.deviceToken == "new")
   }
 
@@ -81,7 +81,7 @@ import Vault
       await fixture.clock.untilAsleep()
       fixture.clock.advance(by: .seconds(seconds))
     }
-    try await task.value
+    try await task.finished()
     #expect(try metadata(fixture)?.deviceToken == "new")
   }
 

@@ -24,7 +24,7 @@ import Testing
     await fixture.clock.untilAsleep()
     collector.cancel()
     let polls = fixture.server.state.withLock { $0.polls }
-    return (try await collector.value, zip(polls, polls.dropFirst()).map { $1 - $0 })
+    return (try await collector.finished(), zip(polls, polls.dropFirst()).map { $1 - $0 })
   }
 
   @Test("Is fast at first, then slow") func isFastAtFirstThenSlow() async throws {

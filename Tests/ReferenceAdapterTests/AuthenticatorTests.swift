@@ -147,7 +147,7 @@ import Testing
         server.clock.advance(by: pause)
       }
     }
-    #expect(try await task.value == isReachable)
+    #expect(try await task.finished() == isReachable)
     let entries = try #require(server.registry as? MemoryRegistry).audit.filter { $0.kind != .authenticatorRegistered }
     #expect(entries.map(\.kind) == [.authenticatorPreferred, .authenticatorDeregistered])
     #expect(entries.map(\.detail) == ["number", isReachable ? "number" : "number, only on this token (9028)"])

@@ -185,7 +185,7 @@ import Testing
     #expect(hints.all == [.connected, .pendingChanged, .pendingChanged])
     #expect(http.reports.all.count == 1)
     running.cancel()
-    _ = try? await running.value
+    _ = try? await running.finished()
   }
 
   /// A server that does not accept delivery reports.
@@ -226,7 +226,7 @@ import Testing
     await server.clock.untilAsleep()
     #expect(server.clock.untilNextWakes == HTTPRequest.defaultDeadline)
     server.clock.advance(by: HTTPRequest.defaultDeadline)
-    await #expect(throws: TokenServerError.self) { try await running.value }
+    await #expect(throws: TokenServerError.self) { try await running.finished() }
   }
 
   @Test("A silent stream is dead after two beats and polled after two deaths")
@@ -238,7 +238,7 @@ import Testing
       let running = Task { try await feed.run { _ in } }
       await server.clock.untilAsleep()
       server.clock.advance(by: EventFeed.silence)
-      await #expect(throws: TokenServerError.self) { try await running.value }
+      await #expect(throws: TokenServerError.self) { try await running.finished() }
     }
     let polls = Counter()
     server.on("/events") { request throws(HTTPTransportError) in
@@ -259,7 +259,7 @@ import Testing
     }
     await server.clock.untilAsleep()
     server.clock.advance(by: EventFeed.pollInterval)
-    await #expect(throws: TokenServerError.self) { try await polling.value }
+    await #expect(throws: TokenServerError.self) { try await polling.finished() }
     #expect(hints.all == [.connected, .pendingChanged])
     #expect(http.requests.last { $0.url.contains("/events") }?.headers["Prefer"] == "wait=55")
     #expect(feed.memory.cursor == "3")

@@ -230,7 +230,7 @@ import Testing
       await server.clock.untilAsleep()
       server.clock.advance(by: .seconds(2))
     }
-    await #expect(throws: TokenServerError.self) { try await finishing.value }
+    await #expect(throws: TokenServerError.self) { try await finishing.finished() }
 
     server.on("/profiles/PROFIL/pin-changes/\(FakeServer.changeID)", #"{"state":"\#(decision.state)"}"#)
     // A start queries the server; so does every operation that needs the PIN before that.

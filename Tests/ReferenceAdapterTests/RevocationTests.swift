@@ -230,7 +230,7 @@ import Testing
     }
     server.clock.advance(by: .seconds(1))
     // The fake server implements no further step, so the enrollment fails.
-    await #expect(throws: TokenServerError.self) { try await running.value }
+    await #expect(throws: TokenServerError.self) { try await running.finished() }
     let second = http.requests.dropFirst(asked).first { $0.url.hasSuffix("/configuration") }
     #expect(second?.idleLimit == .zero)
     #expect(server.tokensGiven > tokens)

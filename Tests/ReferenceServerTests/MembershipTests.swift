@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Dispatch
 import Logging
 import RecordedLog
@@ -51,9 +52,9 @@ import Testing
     // Fails by the time limit if it waits for the holder.
     #expect(try await store.readBesideRequests { try $0.openTransactionCount() } == 0)
     released.signal()
-    try await holder.value
+    try await holder.finished()
     heartbeats.cancel()
-    try await heartbeats.value
+    try await heartbeats.finished()
     try store.close()
   }
 
@@ -68,7 +69,7 @@ import Testing
     }
     #expect(try TestPostgreSQL.query(count, in: url) == "1201|3\n")
     heartbeats.cancel()
-    try await heartbeats.value
+    try await heartbeats.finished()
     try store.close()
   }
 
@@ -83,7 +84,7 @@ import Testing
     // Canceled while it waits for the other server.
     let canceled = Task { [store] in try await store.exclusively("x") {} }
     canceled.cancel()
-    await #expect(throws: CancellationError.self) { try await canceled.value }
+    await #expect(throws: CancellationError.self) { try await canceled.finished() }
     try await other.store.write { try $0.releaseLease("x", owner: another) }
 
     // Fails by the time limit if it waits for the task that holds the name.
@@ -167,9 +168,9 @@ import Testing
     }
     #expect(times[2] - times[0] >= .milliseconds(500))
     released.signal()
-    try await holder.value
+    try await holder.finished()
     running.cancel()
-    try await running.value
+    try await running.finished()
     try store.close()
   }
 }

@@ -139,6 +139,29 @@ import Testing
     #expect(try server.curl(address + "/readyz").status == 200)
   }
 
+  @Test("Metrics count the changes that PostgreSQL canceled, and each is repeated") func conflicts() throws {
+    let directory = try ServerDirectories.new(onPostgreSQL: true)
+    let server = try TokenServerProcess(configuration: Self.configuration(), directory: directory, servers: 1)
+    let address = try Self.address(of: server)
+    let conflicts = "token_server_database_conflicts_total"
+    func count() throws -> Int? {
+      Self.value(of: conflicts, in: try server.curl(address + "/metrics").expect(200).text).flatMap { Int($0) }
+    }
+    let earlier = try #require(try count())
+    // A sequence does not return to its earlier value when the transaction is canceled.
+    try TestPostgreSQL.query(
+      """
+      CREATE SEQUENCE tries;
+      CREATE FUNCTION cancel() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN
+        IF nextval('tries') <= 2 THEN RAISE EXCEPTION 'canceled' USING ERRCODE = 'serialization_failure'; END IF;
+        RETURN NEW;
+      END $$;
+      CREATE TRIGGER cancel BEFORE INSERT ON device FOR EACH ROW EXECUTE FUNCTION cancel()
+      """, in: #require(TestDeployment.database(of: directory)))
+    _ = try DeviceClient.enrolledWithPIN(at: server, as: "alice")
+    #expect(try #require(try count()) >= earlier + 2)
+  }
+
   /// As in YugabyteDB; in CockroachDB there is no such function.
   @Test("Without the size of the database there are the other metrics") func unknownSize() throws {
     let directory = try ServerDirectories.new(onPostgreSQL: true)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import BuiltPrograms
 import Foundation
 import ReferenceProtocol
@@ -120,13 +121,13 @@ import Testing
     let operations = try OperationsTests.address(of: server)
     // The metrics also the second time, while the first one still reads.
     let replies = ["/readyz", "/metrics", "/metrics"].map { try? server.curl("--max-time", "9", operations + $0) }
-    for request in requests { #expect(try await request.value == 503) }
+    for request in requests { #expect(try await request.finished() == 503) }
     let last = Task.detached { try? status() }
     try await Task.sleep(for: .milliseconds(300))
     let start = ContinuousClock.now
     #expect(server.stop() == 0)
     let time = ContinuousClock.now - start
-    _ = await last.value
+    try await last.finished()
     return replies.allSatisfy { $0?.status == 200 }
       && replies.dropFirst().allSatisfy { $0?.text.contains("token_server_database_waiting ") == true }
       && time < .seconds(10)

@@ -116,9 +116,9 @@ import Testing
     try await eventually("a transaction waits for the connection") { store.waiting > 0 }
     try await Task.sleep(for: .milliseconds(1100))
     isReleased.set()
-    let error = await #expect(throws: StorageUnavailableError.self) { try await late.value }
+    let error = await #expect(throws: StorageUnavailableError.self) { try await late.finished() }
     #expect(error?.reason == "busy")
-    try await holder.value
+    try await holder.finished()
     // By the other store of the same database, which waits as long as a busy machine needs.
     #expect(try await first.store.read { try $0.issuer() } == nil)
     try store.close()
@@ -190,7 +190,7 @@ import Testing
         let taken = Task.detached { [second] in
           try await second.write { try $0.acquireLease("x", owner: other, now: later) }
         }
-        #expect(try await taken.value)
+        #expect(try await taken.finished())
         try await first.store.write { try $0.setIssuer("lost") }
       }
     }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Glibc
 import Synchronization
 import UnixSockets
@@ -50,7 +51,7 @@ final class Peer: Sendable {
     }
     for message in messages where (try? await socket.send(message)) == nil { break }
     if closes { socket.end() }
-    await receiving.value
+    _ = try? await receiving.finished()
   }
 }
 

@@ -83,7 +83,7 @@ import Testing
     let running = Task { await run(peer) }
     try await eventually { peer.orders.count == 1 }
     running.cancel()
-    #expect(await running.value == .closed)
+    #expect(try await running.finished() == .closed)
     try await eventually { peer.hangUps == 1 }
   }
 

@@ -131,7 +131,7 @@ import Testing
     let sending = Task { try await send(peer, HTTPRequest(.get, "https://token.example/", deadline: .seconds(60))) }
     try await eventually { peer.orders.count == 1 }
     sending.cancel()
-    await #expect(throws: HTTPTransportError.canceled) { try await sending.value }
+    await #expect(throws: HTTPTransportError.canceled) { try await sending.finished() }
     try await eventually { peer.hangUps == 1 }
   }
 }

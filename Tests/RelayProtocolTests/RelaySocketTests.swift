@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Glibc
 import Testing
 import Threads
@@ -12,7 +13,7 @@ import UnixSockets
     let messages: [[UInt8]] = [[], [1], [UInt8](repeating: 5, count: 900_000), [2, 3]]
     let sending = Task { for message in messages { try await one.send(message) } }
     for message in messages { #expect(try await other.receive(atMost: 1 << 20) == message) }
-    try await sending.value
+    try await sending.finished()
     one.end()
     #expect(try await other.receive(atMost: 1) == nil)
   }
@@ -24,7 +25,7 @@ import UnixSockets
       _ = send(descriptor, [byte], 1, Int32(MSG_NOSIGNAL))
       await Task.yield()
     }
-    #expect(try await waiting.value == [7, 8, 9])
+    #expect(try await waiting.finished() == [7, 8, 9])
     close(descriptor)
     await #expect(throws: RelayError.closed) { try await socket.receive(atMost: 10) }
   }
@@ -65,13 +66,13 @@ import UnixSockets
     let waiting = Task { try await one.receive(atMost: 10, until: .now + .seconds(60)) }
     try await Task.sleep(for: .milliseconds(20))
     waiting.cancel()
-    await #expect(throws: RelayError.canceled) { try await waiting.value }
+    await #expect(throws: RelayError.canceled) { try await waiting.finished() }
     await #expect(throws: RelayError.canceled) {
       let late = Task {
         withUnsafeCurrentTask { $0?.cancel() }
         return try await one.receive(atMost: 10, until: .now + .seconds(60))
       }
-      _ = try await late.value
+      try await late.finished()
     }
     withExtendedLifetime(other) {}
   }
@@ -90,7 +91,7 @@ import UnixSockets
     let receiving = Task { while try await socket.receive(atMost: 100) == RelayReply.hint.bytes {} }
     try await Task.sleep(for: .milliseconds(50))
     receiving.cancel()
-    await #expect(throws: RelayError.canceled) { try await receiving.value }
+    await #expect(throws: RelayError.canceled) { try await receiving.finished() }
     socket.end()
   }
 

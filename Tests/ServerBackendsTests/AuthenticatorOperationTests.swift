@@ -76,7 +76,7 @@ import Testing
   @Test("A refused code is recorded, shown and asked for again") func refusedCode() async throws {
     let task = Task { try await logIn(at: AuthenticatorServer([], faults: [Self.failure(4001)])) }
     await fixture.enter("1111", "4711")
-    let (session, used) = try await task.value
+    let (session, used) = try await task.finished()
     #expect(session.accessToken == "U" && used == "number")
     #expect(fixture.store.audit.map(\.kind) == [.authenticatorFailed, .loggedIn])
     #expect(fixture.store.details(of: .loggedIn) == ["with number"])
@@ -88,7 +88,7 @@ import Testing
     let said = Texts()
     let task = Task { try await logIn(at: AuthenticatorServer([])) { said.append($0) } }
     await fixture.enter("4711")
-    _ = try await task.value
+    try await task.finished()
     #expect(said.all == ["type the code of number for A, not the PIN, then Enter; Enter alone for the PIN"])
   }
 
@@ -99,7 +99,7 @@ import Testing
     fixture.panel.perform(.enteredNothing)
     await fixture.panel.until(challenges: 2)
     fixture.panel.perform(.typed("13579"))
-    #expect(try await task.value.used == "pin")
+    #expect(try await task.finished().used == "pin")
     #expect(server.calls.isEmpty && fixture.panel.prompts == [.code(orEnterAlone: true), .digits(count: 5)])
     #expect(failures == [nil, nil])
   }
@@ -118,7 +118,7 @@ import Testing
     let said = Texts()
     let task = Task { try await logIn(at: server) { said.append($0) } }
     await fixture.enter("1", "2", "3", "13579")
-    #expect(try await task.value.used == "pin")
+    #expect(try await task.finished().used == "pin")
     #expect(server.calls.count == 3)
     #expect(fixture.store.audit.map(\.kind) == Array(repeating: .authenticatorFailed, count: 3) + [.loggedIn])
     #expect(failures == [nil, .init(Self.failure(4000)), .init(Self.failure(4000)), .init(Self.failure(4999))])
@@ -133,7 +133,7 @@ import Testing
     let server = AuthenticatorServer([], faults: [fault])
     let task = Task { try await logIn(at: server) }
     await fixture.enter("4711", "13579")
-    #expect(try await task.value.used == "pin")
+    #expect(try await task.finished().used == "pin")
     #expect(server.calls.count == 1 && failures == [nil, .init(fault)])
   }
 
@@ -169,7 +169,7 @@ import Testing
     fixture.panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
     await fixture.panel.until(challenges: 2)
     fixture.panel.perform(.typed("4711"))
-    #expect(try await task.value == AuthenticatorInfo(status: 2000, data: "registered"))
+    #expect(try await task.finished() == AuthenticatorInfo(status: 2000, data: "registered"))
     #expect(server.calls == ["register number with 4711 in T"] && fixture.panel.shown.last == .confirmed)
   }
 
@@ -178,7 +178,7 @@ import Testing
     let task = register(at: server)
     await fixture.panel.until(challenges: 1)
     fixture.panel.perform(.gesture(Gesture(.doublePress, held: .zero)))
-    await #expect(throws: PanelDialog.EntryError.canceled) { try await task.value }
+    await #expect(throws: PanelDialog.EntryError.canceled) { try await task.finished() }
     #expect(server.calls.isEmpty)
   }
 

@@ -45,7 +45,7 @@ import Testing
     let task = logIn(with: fixture.reader)
     try await asked(fixture.reader)
     fixture.reader.say(.data(data))
-    #expect(try await task.value.session.accessToken == "U")
+    #expect(try await task.finished().session.accessToken == "U")
     #expect(server.calls == ["log in with reader: signed"] && fixture.reader.calls.map(\.step) == [.authenticate])
     #expect(fixture.panel.prompts == [.authenticator(orPINOf: 5, hold: false)])
   }
@@ -54,7 +54,7 @@ import Testing
     let task = logIn(with: fixture.reader)
     try await asked(fixture.reader)
     fixture.panel.perform(.typed("13579"))
-    #expect(try await task.value.used == "pin")
+    #expect(try await task.finished().used == "pin")
     #expect(server.calls.isEmpty && fixture.panel.prompts.count == 1)
     try await eventually("the driver's use ends") { fixture.reader.ended == 1 }
   }
@@ -63,7 +63,7 @@ import Testing
     let task = logIn(with: fixture.badge)
     await fixture.panel.until(challenges: 1)
     fixture.panel.perform(.typed("13579"))
-    #expect(try await task.value.used == "pin")
+    #expect(try await task.finished().used == "pin")
     #expect(server.calls.isEmpty && fixture.badge.calls.isEmpty)
   }
 
@@ -76,7 +76,7 @@ import Testing
     }
     await fixture.panel.until(challenges: 4)
     fixture.panel.perform(.typed("13579"))
-    #expect(try await task.value.used == "pin")
+    #expect(try await task.finished().used == "pin")
     #expect(fixture.reader.calls.count == 3 && server.calls.isEmpty && fixture.panel.prompts.last == .digits(count: 5))
     #expect(fixture.store.details(of: .authenticatorFailed) == Array(repeating: "reader: no reader", count: 3))
   }
@@ -87,7 +87,7 @@ import Testing
     fixture.reader.say(.failed("no reader"))
     try await asked(fixture.reader, times: 2)
     fixture.reader.say(.data(data))
-    #expect(try await task.value.used == "reader")
+    #expect(try await task.finished().used == "reader")
   }
 
   @Test("The driver's fallback asks for the PIN") func fallback() async throws {
@@ -96,7 +96,7 @@ import Testing
     fixture.reader.say(.fallback)
     await fixture.panel.until(challenges: 2)
     fixture.panel.perform(.typed("13579"))
-    #expect(try await task.value.used == "pin")
+    #expect(try await task.finished().used == "pin")
     #expect(server.calls.isEmpty)
   }
 
@@ -107,14 +107,14 @@ import Testing
     fixture.panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
     try await asked(fixture.badge)
     fixture.badge.say(.data(data))
-    _ = try await task.value
+    try await task.finished()
   }
 
   @Test("The driver's cancellation ends the login") func canceledByDriver() async throws {
     let task = logIn(with: fixture.reader)
     try await asked(fixture.reader)
     fixture.reader.say(.canceled("no"))
-    await #expect(throws: PanelDialog.EntryError.authenticatorCanceled("no")) { try await task.value }
+    await #expect(throws: PanelDialog.EntryError.authenticatorCanceled("no")) { try await task.finished() }
     #expect(server.calls.isEmpty)
   }
 
@@ -122,7 +122,7 @@ import Testing
     let task = logIn(with: fixture.reader)
     try await asked(fixture.reader)
     fixture.panel.perform(.gesture(Gesture(.doublePress, held: .zero)))
-    await #expect(throws: PanelDialog.EntryError.canceled) { try await task.value }
+    await #expect(throws: PanelDialog.EntryError.canceled) { try await task.finished() }
     try await eventually("the driver's use ends") { fixture.reader.ended == 1 }
   }
 
@@ -134,13 +134,15 @@ import Testing
     fixture.panel.perform(.gesture(Gesture(.hold, held: .seconds(1))))
     try await asked(fixture.reader)
     fixture.reader.say(.data(data))
-    _ = try await task.value
+    try await task.finished()
     #expect(server.calls == ["register reader with signed in T"] && fixture.reader.calls.map(\.step) == [.register])
   }
 
   @Test("A reader that is not there cannot be used") func unavailable() async throws {
     fixture.reader.set(available: false)
-    await #expect(throws: AuthenticatorError.notUsableNow("reader")) { try await logIn(with: fixture.reader).value }
+    await #expect(throws: AuthenticatorError.notUsableNow("reader")) {
+      try await logIn(with: fixture.reader).finished()
+    }
   }
 
   /// A lost key must not keep its registration alive; a program that objects may.
@@ -159,10 +161,10 @@ import Testing
     try await asked(fixture.reader)
     fixture.reader.say(event)
     if let data {
-      #expect(try await task.value)
+      #expect(try await task.finished())
       #expect(server.calls == ["deregister reader with \(data) in T"])
     } else {
-      await #expect(throws: PanelDialog.EntryError.authenticatorCanceled("n")) { try await task.value }
+      await #expect(throws: PanelDialog.EntryError.authenticatorCanceled("n")) { try await task.finished() }
     }
     #expect(try authenticators().notifiesDriver(of: "reader") && !authenticators().notifiesDriver(of: "number"))
   }

@@ -57,7 +57,7 @@ import Testing
     fixture.panel.perform(.typed("00000"))
     await fixture.panel.until(challenges: 4)
     fixture.panel.perform(.typed("13579"))
-    try await task.value
+    try await task.finished()
     #expect(server.calls == Array(repeating: "register finger [7] behind a PIN in T", count: 2))
     #expect(fixture.panel.prompts == [.confirmation, .denial, .digits(count: 5), .digits(count: 5)])
     #expect(fixture.panel.shown.contains(.pinWrong(remaining: 2)) && fixture.panel.shown.last == .confirmed)
@@ -70,7 +70,7 @@ import Testing
     try await holdAndPresent()
     await fixture.panel.until(challenges: 3)
     fixture.panel.perform(.gesture(Gesture(.cancelKeys, held: .zero)))
-    await #expect(throws: PanelDialog.EntryError.canceled) { try await task.value }
+    await #expect(throws: PanelDialog.EntryError.canceled) { try await task.finished() }
     #expect(server.calls.isEmpty)
   }
 
@@ -85,7 +85,7 @@ import Testing
     let server = AuthenticatorServer([], registration: [7])
     let task = logIn(at: server)
     try await present(.canceled(FingerprintDriver.noMatch), match)
-    #expect(try await task.value.session.accessToken == "U")
+    #expect(try await task.finished().session.accessToken == "U")
     #expect(server.calls == ["log in with finger: "])
   }
 
@@ -97,7 +97,7 @@ import Testing
     let noMatch = DriverEvent.canceled(FingerprintDriver.noMatch)
     try await present(noMatch, noMatch, noMatch)
     await typePIN()
-    #expect(try await task.value.used == "pin")
+    #expect(try await task.finished().used == "pin")
     #expect(server.calls == ["revoke finger of A: 3 fingers did not match"])
     #expect(fixture.store.details(of: .authenticatorFailed) == ["finger: 3 fingers did not match"])
   }
@@ -107,7 +107,7 @@ import Testing
     let task = logIn(at: server)
     try await present(.canceled(FingerprintDriver.noFinger))
     await typePIN()
-    #expect(try await task.value.used == "pin")
+    #expect(try await task.finished().used == "pin")
     #expect(server.calls.isEmpty)
   }
 

@@ -36,7 +36,7 @@ import Testing
     let said = Mutex<[String]>([])
     let session = Task { try await logIn(at: server) { text in said.withLock { $0.append(text) } } }
     await fixture.enter("11111", "13579")
-    #expect(try await session.value.accessToken == "U")
+    #expect(try await session.finished().accessToken == "U")
     #expect(said.withLock { $0.last } == "wrong PIN, 2 of 3 attempts left: type it again, then Enter")
     #expect(fixture.store.audit.map(\.kind) == [.pinWrong, .loggedIn])
     #expect(fixture.users.calls == ["A: 1 of 3", "log pin-wrong", "log logged-in", "A: right"])
@@ -47,7 +47,7 @@ import Testing
     let server = SessionServer(faults: [.userDeregistered])
     let session = Task { try await logIn(at: server) }
     await fixture.enter("13579")
-    await #expect(throws: TokenServerError.userDeregistered) { try await session.value }
+    await #expect(throws: TokenServerError.userDeregistered) { try await session.finished() }
     #expect(try fixture.store.accounts().isEmpty)
     #expect(fixture.users.calls == ["log wiped", "A: lost", "reload"])
     #expect(fixture.panel.shown.last == .mustEnroll)
@@ -60,7 +60,7 @@ import Testing
     try fixture.store.put(again, nil)
     let session = Task { try await logIn(at: SessionServer(faults: [.userDeregistered])) }
     await fixture.enter("13579")
-    await #expect(throws: TokenServerError.userDeregistered) { try await session.value }
+    await #expect(throws: TokenServerError.userDeregistered) { try await session.finished() }
     #expect(try fixture.store.accounts().count == 1)
     #expect(fixture.panel.shown.last != .mustEnroll)
   }
@@ -71,7 +71,7 @@ import Testing
     let server = SessionServer()
     let session = Task { try await change(at: server) }
     await fixture.enter("13579", "24680", "24680")
-    #expect(try await session.value.accessToken == "U")
+    #expect(try await session.finished().accessToken == "U")
     #expect(server.chosen == [pin("24680")])
     #expect(fixture.store.details(of: .pinChanged) == ["5 digits"])
   }
@@ -82,7 +82,7 @@ import Testing
   func unconfirmed(fault: TokenServerError) async throws {
     let session = Task { try await change(at: SessionServer(changeFault: fault)) }
     await fixture.enter("13579", "24680", "24680")
-    await #expect(throws: AccountError.pinUnconfirmed(why: "cable")) { try await session.value }
+    await #expect(throws: AccountError.pinUnconfirmed(why: "cable")) { try await session.finished() }
     #expect(fixture.store.audit.isEmpty && fixture.panel.shown.last != .confirmed)
   }
 

@@ -70,7 +70,7 @@ import Testing
     try await answer(fixture.badge) { .data(try data($0.challenge, by: card)) }
     await fixture.panel.until(challenges: 3)
     fixture.panel.perform(.typed("13579"))
-    try await task.value
+    try await task.finished()
   }
 
   private let finger = AuthenticatorData(SecretBytes(copying: []), registration: [7])
@@ -83,7 +83,7 @@ import Testing
     fixture.panel.perform(.typed("00000"))
     await fixture.panel.until(challenges: 4)
     fixture.panel.perform(.typed("13579"))
-    try await task.value
+    try await task.finished()
     #expect(fixture.panel.prompts.first == .confirmation && fixture.panel.prompts.last == .digits(count: 5))
     #expect(try fixture.store.account(ann).standIns == [StandIn("finger", .finger, registration: [7])])
     #expect(fixture.store.details(of: .authenticatorRegistered) == ["finger"])
@@ -103,7 +103,7 @@ import Testing
     for make in makers {
       let task = try await register("badge")
       try await answer(fixture.badge) { .data(try make($0)) }
-      await #expect { try await task.value } throws: { ($0 as? AuthenticatorError)?.number == 9027 }
+      await #expect { try await task.finished() } throws: { ($0 as? AuthenticatorError)?.number == 9027 }
     }
     #expect(try fixture.store.account(ann).standIns.isEmpty)
   }
@@ -134,7 +134,7 @@ import Testing
     try standIns.add(StandIn("finger", .finger, registration: [7]), to: ann)
     let (operation, panel) = (try operation(), fixture.panel)
     let task = await holding { try await operation.deregister("finger", on: panel) { _ in } }
-    try await task.value
+    try await task.finished()
     #expect(try fixture.store.account(ann).standIns.isEmpty)
     #expect(fixture.store.details(of: .authenticatorDeregistered) == ["finger"])
     #expect(standIns.challenge(of: request(1), for: ann, orPIN: pinChallenge) == pinChallenge)

@@ -37,7 +37,7 @@ import Testing
   @Test("It is changed after the present one was typed") func changed() async throws {
     let task = Task { try await change() }
     await fixture.enter("13579", "24680", "24680")
-    try await task.value
+    try await task.finished()
     #expect(fixture.store.pin(of: ann) == pin("24680"))
     #expect(fixture.users.calls == ["ann: right"])
     #expect(
@@ -50,7 +50,7 @@ import Testing
   @Test("A wrong one is counted, and asked for again") func wrong() async throws {
     let task = Task { try await change() }
     await fixture.enter("11111", "13579", "24680", "24680")
-    try await task.value
+    try await task.finished()
     #expect(fixture.users.calls == ["ann: 1 of 3", "ann: right"])
     #expect(fixture.panel.shown.contains(.pinWrong(remaining: 2)))
     let counts = FailureCounts(max: 3, previous: 1)
@@ -63,7 +63,7 @@ import Testing
   @Test("The last wrong one removes the account, and changes nothing else") func lastAttempt() async throws {
     let task = Task { try await change() }
     await fixture.enter("11111", "11111", "11111")
-    await #expect(throws: TokenServerError.pinsUsedUp) { try await task.value }
+    await #expect(throws: TokenServerError.pinsUsedUp) { try await task.finished() }
     #expect(try fixture.store.accounts().isEmpty)
     #expect(fixture.users.calls == ["ann: 1 of 3", "ann: 2 of 3", "ann: lost", "reload"])
     #expect(steps.last == AuthenticationStep(.mustEnroll(.init(.pinsUsedUp)), of: ann))
@@ -79,7 +79,7 @@ import Testing
     await fixture.panel.until(challenges: 2)
     #expect(fixture.store.flushes == 0)
     fixture.panel.perform(.typed("13579"))
-    try await unlocked.value
+    try await unlocked.finished()
     #expect(fixture.store.flushes == 1)
   }
 
@@ -93,7 +93,7 @@ import Testing
     await fixture.clock.untilAsleep()
     #expect(fixture.users.calls == [])
     fixture.clock.advance(by: .seconds(30))
-    #expect(try await unlocked.value == pin("13579"))
+    #expect(try await unlocked.finished() == pin("13579"))
   }
 
   @Test(
@@ -122,7 +122,7 @@ import Testing
     await fixture.panel.until(challenges: 2)
     #expect(!isUsable("finger"))
     fixture.panel.perform(.typed("13579"))
-    try await unlocked.value
+    try await unlocked.finished()
     #expect(isUsable("finger") && !isUsable("badge"))
   }
 

@@ -48,7 +48,7 @@ import Threads
     for _ in 1...3 {
       let task = try await waiting()
       task.cancel()
-      await task.value
+      try await task.finished()
     }
     #expect(owner.count == 1)
     owner.send(1)

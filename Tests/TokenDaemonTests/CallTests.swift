@@ -31,7 +31,7 @@ import Vault
     #expect(try await fixture.until { fixture.service.server(of: account) != nil })
     try await body(fixture)
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
   }
 
   private func allow(_ origins: [String], in fixture: ServiceFixture) throws {

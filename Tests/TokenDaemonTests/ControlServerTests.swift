@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import ControlProtocol
 import Foundation
 import Glibc
@@ -20,7 +21,7 @@ import UnixSockets
     let running = Task { try await server.run() }
     try await body(path)
     running.cancel()
-    try await running.value
+    try await running.finished()
   }
 
   /// A call on a thread of its own, as a command makes it.

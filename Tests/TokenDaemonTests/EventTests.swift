@@ -237,7 +237,7 @@ import Threads
     let past = RecordedLines()
     try await fixture.handler.answer(.events(follow: false)) { past.add($0) }
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
     #expect(lines.events == ["following", "connected", "challenge", "request-handled"])
     #expect(past.all == Array(lines.all.dropFirst()))
     for line in lines.all { #expect(try JSONSchema(named: "events").violations(in: line) == []) }

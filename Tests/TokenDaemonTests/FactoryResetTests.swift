@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import ControlProtocol
 import FrontPanel
 import MobileAuth
@@ -25,7 +26,7 @@ import Vault
     #expect(try await fixture.until { (fixture.service.server(of: ben) as? FileServerClient)?.accounts.count == 2 })
     try await body()
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
   }
 
   @Test("A very long hold notifies the token servers, removes the accounts and ends the service")
@@ -37,7 +38,7 @@ import Vault
       let reset = Task { try await fixture.answer(.factoryReset, as: FactoryResetResponse.self) }
       #expect(try await fixture.until { await fixture.board.panel.readiness == .counts })
       #expect(try await fixture.answer(.simulate(.notMe), as: Done.self).ignored == nil)
-      let response = try await reset.value
+      let response = try await reset.finished()
       #expect(response.removed.count == 3 && response.notNotified.isEmpty)
       #expect(try server.read().pending.isEmpty && fixture.vault.accounts().isEmpty)
       #expect(try FactoryReset(directory: fixture.path).hasBegun && fixture.hasEnded)
@@ -51,7 +52,7 @@ import Vault
       let reset = Task { try await fixture.answer(.factoryReset, as: FactoryResetResponse.self) }
       #expect(try await fixture.until { await fixture.board.panel.readiness == .counts })
       _ = try await fixture.answer(.simulate(.notMe), as: Done.self)
-      #expect(try await reset.value.notNotified == ["ann", "ben"])
+      #expect(try await reset.finished().notNotified == ["ann", "ben"])
       #expect(try fixture.vault.accounts().isEmpty && fixture.hasEnded)
     }
   }
@@ -63,7 +64,7 @@ import Vault
       #expect(try await fixture.until { await fixture.board.panel.readiness == .counts })
       fixture.service.reload()
       _ = try await fixture.answer(.simulate(.notMe), as: Done.self)
-      #expect(try await reset.value.removed.count == 3)
+      #expect(try await reset.finished().removed.count == 3)
     }
   }
 
@@ -73,7 +74,7 @@ import Vault
       let reset = Task { try await fixture.answer(.factoryReset, as: FactoryResetResponse.self) }
       #expect(try await fixture.until { await fixture.board.panel.readiness == .counts })
       _ = try await fixture.answer(.simulate(.doublePress), as: Done.self)
-      await #expect(throws: PanelDialog.EntryError.canceled) { try await reset.value }
+      await #expect(throws: PanelDialog.EntryError.canceled) { try await reset.finished() }
       #expect(try fixture.vault.accounts().count == 3 && !fixture.hasEnded)
       #expect(try !FactoryReset(directory: fixture.path).hasBegun)
     }

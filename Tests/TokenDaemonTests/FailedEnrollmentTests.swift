@@ -44,7 +44,7 @@ import Testing
     fixture.service.reload()
     #expect(try await fixture.until(.mustEnroll))
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
   }
 
   /// Attempts without a network, and one that reaches the network.
@@ -65,12 +65,12 @@ import Testing
     let enrollment = Task { [options] in try await fixture.handler.answer(.enroll(options)) { _ in } }
     #expect(try await fixture.until(.lookingForNetwork))
     network.withLock { $0.isThere = true }
-    await #expect(throws: (any Error).self) { try await enrollment.value }
+    await #expect(throws: (any Error).self) { try await enrollment.finished() }
     let attempts = network.withLock { $0.attempts }
     #expect(attempts.first == false && attempts.last == true && attempts.count { $0 } == 1)
     #expect(try await fixture.until(.enrollmentFailed(cause: 2)))
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
   }
 
   @Test("The wait of an enrollment for a network can be ended, and has a limit") func theWaitEnds()
@@ -84,12 +84,12 @@ import Testing
     let endless = Task { [options] in try await fixture.handler.answer(.enroll(options)) { _ in } }
     #expect(try await fixture.until(.lookingForNetwork))
     endless.cancel()
-    await #expect(throws: CancellationError.self) { try await endless.value }
+    await #expect(throws: CancellationError.self) { try await endless.finished() }
     #expect(try await fixture.until(.mustEnroll))
     options.networkWait = 1
     #expect(await fails(options, in: fixture))
     #expect(try await fixture.until(.enrollmentFailed(cause: 1)))
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
   }
 }

@@ -47,7 +47,7 @@ import Testing
     #expect(lines.all.count == LimitedLog.hourly + 1 && lines.all.contains { $0.hasPrefix("trouble: ") })
     for task in running {
       task.cancel()
-      await task.value
+      try await task.finished()
     }
   }
 }

@@ -43,7 +43,7 @@ import Vault
       let waiting = Task.detached { [self] in
         for _ in 0..<12_000 where !state.withLock({ $0.areReleased }) { try? await Task.sleep(for: .milliseconds(10)) }
       }
-      await waiting.value
+      _ = try? await waiting.finished()
       state.withLock { $0.ended += 1 }
     }
   }
@@ -91,6 +91,6 @@ import Vault
     #expect(calls.ended == 0)
     calls.release()
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
   }
 }

@@ -44,7 +44,7 @@ import Testing
     _ = try await fixture.answer(unplug, as: Done.self)
     #expect(try await fixture.until { try await Array(failures(fixture).keys) == ["panel"] })
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
   }
 
   @Test(
@@ -65,7 +65,7 @@ import Testing
       await clock.untilAsleep()
       clock.advance(by: SelfTest.patience)
     }
-    #expect(try await running.value.checks.last == .init(subject: "handler", failure: failure))
+    #expect(try await running.finished().checks.last == .init(subject: "handler", failure: failure))
   }
 
   @Test("A vault that cannot be read fails") func vault() async throws {

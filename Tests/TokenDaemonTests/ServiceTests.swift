@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Boards
 import ControlProtocol
 import FrontPanel
@@ -28,7 +29,7 @@ import Vault
     fixture.service.reload()
     #expect(try await fixture.until(.idle(pending: 0)))
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
   }
 
   @Test("A correct PIN clears the count of wrong PINs") func rightPINClearsTheCount() async throws {
@@ -54,7 +55,7 @@ import Vault
     #expect(status.panel?.request == nil && status.panel?.pressCounts == false)
     #expect(status.panel?.reason == "nothing is shown")
     running.cancel()
-    await running.value
+    try await running.finished()
   }
 
   @Test(
@@ -136,7 +137,7 @@ import Vault
     let held = ContinuousClock.now - began
     #expect(held >= .milliseconds(8200), "\(held)")
     running.cancel()
-    await running.value
+    try await running.finished()
   }
 
   @Test(

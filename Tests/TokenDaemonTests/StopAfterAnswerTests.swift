@@ -27,7 +27,7 @@ import Testing
     }
     try await body({ stops.yield() }, isOver)
     running.cancel()
-    await running.value
+    try await running.finished()
   }
 
   @Test("Without an answer under way, the handler is canceled at once") func idle() async throws {

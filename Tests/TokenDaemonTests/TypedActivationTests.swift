@@ -28,9 +28,9 @@ import Testing
     }
     // The twelve digits have the check digit 1.
     try await type("1234567890151", in: fixture)
-    await #expect(throws: TokenServerError.self) { try await enrollment.value }
+    await #expect(throws: TokenServerError.self) { try await enrollment.finished() }
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
   }
 
   private func type(_ code: String, in fixture: ServiceFixture) async throws {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import ControlProtocol
 import FrontPanel
 import MobileAuth
@@ -43,7 +44,7 @@ import Testing
     _ = try await fixture.answer(.simulate(.hold(milliseconds: 1000)), as: Done.self)
     #expect(try await fixture.until { changes.all.last?.event == "ended" })
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
     let lines = changes.all
     #expect(lines.map(\.event) == ["idle", "shown", "ended"])
     #expect(lines.map(\.transaction) == [nil, nil, Self.request.id])

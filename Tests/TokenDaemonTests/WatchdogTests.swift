@@ -42,7 +42,7 @@ import Testing
       return count.now
     }
     running.cancel()
-    try await running.value
+    try await running.finished()
   }
 
   @Test("A handler that waits is reported") func reports() async throws {
@@ -114,7 +114,7 @@ import Testing
       #expect(await fixture.board.panel.showing == .idle(pending: 0))
     }
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
     #expect(fixture.service.handlerState == .absent)
   }
 }

@@ -28,7 +28,7 @@ import Testing
     await fixture.type(MemoryServer.rightPIN, at: 1)
     await fixture.hold(at: 2)
     await fixture.type(code, at: 3)
-    try await command.value
+    try await command.finished()
   }
 
   @Test("Custom authenticators are offered beside the PIN") func besideThePIN() async throws {
@@ -195,7 +195,7 @@ import Testing
       await fixture.panel.until(challenges: 2)
       #expect(fixture.panel.prompts.last == .confirmation && fixture.server.now.calls.isEmpty)
       fixture.panel.perform(.gesture(Gesture(.doublePress, held: .zero)))
-      await #expect(throws: PanelDialog.EntryError.canceled) { try await command.value }
+      await #expect(throws: PanelDialog.EntryError.canceled) { try await command.finished() }
       #expect(try await fixture.event("registration-failed")["failure"]?["code"]?.integer == 9006)
     }
   }
@@ -217,7 +217,7 @@ import Testing
     try await with(["number"]) { fixture in
       let login = fixture.begin(.logIn(account: "alice", authenticator: nil))
       await fixture.type(MemoryServer.rightPIN, at: 1)
-      try await login.value
+      try await login.finished()
       #expect(try await fixture.event("authenticated")["authenticator"]?.text == "pin")
     }
   }
@@ -230,7 +230,7 @@ import Testing
       #expect(await fixture.number(of: .preferAuthenticator(account: "alice", identifier: "number")) == nil)
       let login = fixture.begin(.logIn(account: "alice", authenticator: nil))
       await fixture.type("4711", at: 1)
-      try await login.value
+      try await login.finished()
       #expect(try await fixture.event("authenticated")["authenticator"]?.text == "number")
     }
   }
@@ -266,7 +266,7 @@ import Testing
       try await fixture.logIn()
       let command = fixture.begin(.deregisterAuthenticator(account: "alice", identifier: "touch"))
       try await fixture.say(.data(AuthenticatorData("bye")))
-      try await command.value
+      try await command.finished()
       let challenge = try await fixture.event(after: 1, "challenge")
       #expect(challenge["purpose"]?.text == "deregistration" && challenge["authenticator"]?.text == "touch")
     }

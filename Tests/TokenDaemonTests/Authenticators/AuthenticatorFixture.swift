@@ -42,7 +42,7 @@ final class AuthenticatorFixture: Sendable {
   /// Ends the service. Called at the end of each test.
   func end() async {
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { _ = try? await task.finished() }
   }
 
   /// The events that name the account.
@@ -96,7 +96,7 @@ final class AuthenticatorFixture: Sendable {
   func logIn() async throws {
     let login = begin(.logIn(account: "alice", authenticator: "pin"))
     await type(MemoryServer.rightPIN, at: 1)
-    try await login.value
+    try await login.finished()
   }
 
   /// The number of the error with which the command ends.

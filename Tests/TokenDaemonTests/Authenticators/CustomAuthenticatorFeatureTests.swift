@@ -43,7 +43,7 @@ import Testing
     try await with(registered: false) { fixture in
       let command = await beginRegistration(fixture)
       try await fixture.say(.data(AuthenticatorData("4711")))
-      try await command.value
+      try await command.finished()
       #expect(fixture.server.now.calls == ["registration touch with 4711"])
     }
   }
@@ -55,7 +55,7 @@ import Testing
       try await fixture.until("the reader is asked") { fixture.touch.calls.count == 1 }
       #expect(fixture.touch.calls[0].step == .register)
       fixture.touch.say(.data(AuthenticatorData("4711")))
-      try await command.value
+      try await command.finished()
     }
   }
 
@@ -63,7 +63,7 @@ import Testing
     try await with(registered: false) { fixture in
       let command = await beginRegistration(fixture)
       try await fixture.say(.data(AuthenticatorData("4711")))
-      try await command.value
+      try await command.finished()
       let challenge = try await fixture.challenges(3)[2]
       #expect(fixture.touch.calls[0].account == "alice" && challenge["account"]?.text == "alice")
     }
@@ -75,7 +75,7 @@ import Testing
     try await with(registered: false) { fixture in
       let command = await beginRegistration(fixture)
       try await fixture.say(.data(AuthenticatorData("4711")))
-      try await command.value
+      try await command.finished()
       let challenge = try await fixture.challenges(3)[2]
       #expect(fixture.touch.calls[0].authenticator == "touch" && challenge["authenticator"]?.text == "touch")
     }
@@ -89,7 +89,7 @@ import Testing
       fixture.touch.say(.retry("too short"))
       fixture.touch.say(.data(AuthenticatorData("4711")))
       fixture.touch.say(.canceled("too late"))
-      try await command.value
+      try await command.finished()
       #expect(fixture.server.now.registered == ["touch"])
     }
   }
@@ -98,7 +98,7 @@ import Testing
     try await with(registered: false) { fixture in
       let command = await beginRegistration(fixture)
       try await fixture.say(.data(AuthenticatorData("4711")))
-      try await command.value
+      try await command.finished()
       #expect(try await fixture.event("authenticator-registered")["info"]?["status"]?.integer == 2000)
     }
   }
@@ -110,7 +110,7 @@ import Testing
       let command = await beginRegistration(fixture)
       try await fixture.say(.canceled("the badge is blocked"))
       await #expect(throws: PanelDialog.EntryError.authenticatorCanceled("the badge is blocked")) {
-        try await command.value
+        try await command.finished()
       }
       #expect(fixture.server.now.registered.isEmpty && fixture.server.now.calls.isEmpty)
     }
@@ -120,7 +120,7 @@ import Testing
     try await with(registered: false) { fixture in
       let command = await beginRegistration(fixture)
       try await fixture.say(.canceled("the badge is blocked"))
-      _ = try? await command.value
+      _ = try? await command.finished()
       let failure = try #require(try await fixture.event("registration-failed")["failure"])
       #expect(failure["code"]?.integer == 9006 && failure["underlying_error"]?.text == "the badge is blocked")
     }
@@ -132,7 +132,7 @@ import Testing
     try await with { fixture in
       let command = login(fixture)
       try await fixture.say(.data(AuthenticatorData("4711")))
-      try await command.value
+      try await command.finished()
       #expect(fixture.panel.prompts == [.authenticator(orPINOf: 5, hold: false)])
       #expect(fixture.server.now.wrongPINs == 0)
     }
@@ -143,7 +143,7 @@ import Testing
     try await with { fixture in
       let command = login(fixture)
       try await fixture.say(.data(AuthenticatorData("4711")))
-      try await command.value
+      try await command.finished()
       let challenge = try await fixture.challenges(1)[0]
       #expect(challenge["purpose"]?.text == "login" && challenge["authenticator"]?.text == "touch")
       #expect(challenge["account"]?.text == "alice" && fixture.touch.calls.map(\.step) == [.authenticate])
@@ -154,7 +154,7 @@ import Testing
     try await with { fixture in
       let command = login(fixture)
       try await fixture.say(.data(AuthenticatorData("4711")))
-      try await command.value
+      try await command.finished()
       let event = try await fixture.event("authenticated")
       #expect(event["authenticator"]?.text == "touch" && event["info"]?["data"]?.text == "welcome")
       #expect(fixture.service.service.session?.account == MemoryServer.account)
@@ -167,7 +167,7 @@ import Testing
       let command = login(fixture)
       try await fixture.say(.fallback)
       await fixture.type(MemoryServer.rightPIN, at: 2)
-      try await command.value
+      try await command.finished()
       #expect(try await fixture.event("authenticated")["authenticator"]?.text == "pin")
       // A fallback inherits no failure.
       let challenge = try await fixture.challenges(2)[1]
@@ -189,7 +189,7 @@ import Testing
     try await with { fixture in
       let command = login(fixture)
       try await fixture.say(.canceled("no finger"))
-      await #expect(throws: PanelDialog.EntryError.authenticatorCanceled("no finger")) { try await command.value }
+      await #expect(throws: PanelDialog.EntryError.authenticatorCanceled("no finger")) { try await command.finished() }
       let failure = try #require(try await fixture.event("authentication-failed")["failure"])
       #expect(failure["code"]?.integer == 9006 && failure["underlying_error"]?.text == "no finger")
     }
@@ -244,7 +244,7 @@ import Testing
     try await with { fixture in
       let command = try await deregister(fixture)
       try await fixture.say(.data(AuthenticatorData("bye")))
-      try await command.value
+      try await command.finished()
       #expect(fixture.touch.calls.map(\.step) == [.deregister])
     }
   }
@@ -254,7 +254,7 @@ import Testing
     try await with { fixture in
       let command = try await deregister(fixture)
       try await fixture.say(.data(AuthenticatorData("bye")))
-      try await command.value
+      try await command.finished()
       #expect(fixture.touch.calls[0].account == "alice" && fixture.touch.calls[0].authenticator == "touch")
       #expect(try await fixture.challenges(2)[1]["purpose"]?.text == "deregistration")
     }
@@ -264,7 +264,7 @@ import Testing
     try await with { fixture in
       let command = try await deregister(fixture)
       try await fixture.say(.data(AuthenticatorData("bye")))
-      try await command.value
+      try await command.finished()
       #expect(fixture.server.now.calls == ["deregistration touch with bye"] && fixture.server.now.registered.isEmpty)
     }
   }
@@ -275,7 +275,7 @@ import Testing
     try await with { fixture in
       let command = try await deregister(fixture)
       try await fixture.say(.canceled("not mine"))
-      await #expect(throws: PanelDialog.EntryError.authenticatorCanceled("not mine")) { try await command.value }
+      await #expect(throws: PanelDialog.EntryError.authenticatorCanceled("not mine")) { try await command.finished() }
       let failure = try #require(try await fixture.event("deregistration-failed")["failure"])
       #expect(failure["code"]?.integer == 9006 && failure["reason"]?.text?.contains("not mine") == true)
       #expect(fixture.server.now.registered == ["touch"])

@@ -25,7 +25,7 @@ import Testing
       let command = login(fixture)
       try await fixture.until("the reader is asked") { fixture.touch.calls.count == 1 }
       fixture.panel.perform(.typed(MemoryServer.rightPIN))
-      try await command.value
+      try await command.finished()
       #expect(try await fixture.event("authenticated")["authenticator"]?.text == "pin")
       #expect(try await fixture.challenges(1)[0]["fallbacks"]?.list?.compactMap(\.text) == ["pin"])
     }
@@ -44,7 +44,7 @@ import Testing
       }
       let prompts = isRevoked ? 2 : 4
       await fixture.type(MemoryServer.rightPIN, at: prompts)
-      try await command.value
+      try await command.finished()
       let challenge = try await fixture.challenges(prompts)[prompts - 1]
       #expect(challenge["kind"]?.text == "pin" && challenge["authenticator"]?.text == "pin")
       let failure = try #require(challenge["failure"])
@@ -64,13 +64,13 @@ import Testing
           .logIn(account: "alice", authenticator: "touch"), as: SessionResponse.self)
       }
       try await fixture.say(.data(AuthenticatorData("4711")))
-      #expect(try await login.value.info == welcome)
+      #expect(try await login.finished().info == welcome)
       let registration = ControlRequest.registerAuthenticator(account: "alice", identifier: "number")
       let refused = Task { try await fixture.service.answer(registration, as: AuthenticatorsResponse.self) }
       await fixture.hold(at: 2)
       await fixture.type("0000", at: 3)
       do {
-        _ = try await refused.value
+        try await refused.finished()
         Issue.record("no error")
       } catch {
         let failure = try #require(CommandError(explaining: error))
@@ -80,7 +80,7 @@ import Testing
       let registered = Task { try await fixture.service.answer(registration, as: AuthenticatorsResponse.self) }
       await fixture.hold(at: 4)
       await fixture.type("4711", at: 5)
-      #expect(try await registered.value.info == welcome)
+      #expect(try await registered.finished().info == welcome)
     }
   }
 

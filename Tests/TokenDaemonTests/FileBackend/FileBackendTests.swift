@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import ControlProtocol
 import FrontPanel
 import MobileAuth
@@ -39,7 +40,7 @@ import Vault
     #expect(try await removal.serverNotified)
     #expect(try server.read().pending.isEmpty && fixture.vault.accounts().isEmpty)
     for task in running { task.cancel() }
-    for task in running { await task.value }
+    for task in running { try await task.finished() }
   }
 
   @Test("The URI of a kind that is not in the list is refused") func unknownKind() async throws {

@@ -23,6 +23,8 @@ package enum ServerMetrics {
     "token_server_database_connections": "Connections to PostgreSQL for requests, by state: used, idle.",
     "token_server_database_connection_failures_total":
       "Connections to PostgreSQL that were lost, or could not be opened.",
+    "token_server_database_conflicts_total":
+      "Changes that PostgreSQL canceled for a concurrent one. They are repeated.",
     "token_server_database_wait_seconds": "How long transactions waited for a connection to PostgreSQL.",
   ]
 
@@ -36,7 +38,7 @@ package enum ServerMetrics {
     _ = timer("token_server_transaction_delivery_seconds", [])
     guard isPooled else { return }
     _ = timer("token_server_database_wait_seconds", [])
-    _ = Counter(label: "token_server_database_connection_failures_total")
+    for label in ["connection_failures", "conflicts"] { _ = Counter(label: "token_server_database_\(label)_total") }
   }
 
   /// The same for a route: the statuses that its server counts as faults, and 400, by which codes are guessed.
@@ -90,6 +92,8 @@ package enum ServerMetrics {
   package static func countDatabaseConnectionFailure() {
     Counter(label: "token_server_database_connection_failures_total").increment()
   }
+
+  package static func countDatabaseConflict() { Counter(label: "token_server_database_conflicts_total").increment() }
 
   static func count(_ outcome: PINVerificationOutcome) {
     let result =

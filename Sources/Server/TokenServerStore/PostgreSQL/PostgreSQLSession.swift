@@ -83,6 +83,7 @@ final class PostgreSQLSession {
           error.isReadOnly || access == .write && connection?.isInTransaction == false && error.isUnsupported
         // Another server of the address may be the primary one by now.
         if isStandby { connection = nil } else { rollBack() }
+        if error.isConflict { ServerMetrics.countDatabaseConflict() }
         if error.isConflict, ContinuousClock.now < deadline {
           usleep(UInt32(clamping: (pause * Double.random(in: 0.5..<1.5)).microseconds))
           pause = min(pause * 2, Self.longestPause)

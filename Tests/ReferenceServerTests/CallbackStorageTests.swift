@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
-import GRDB
 import Logging
 import ServerTestSupport
 import Synchronization
@@ -28,20 +27,36 @@ private struct CountingHandler: LogHandler {
 
 @Suite(.timeLimit(.minutes(5)), .mayBlock) struct CallbackStorageTests {
   /// As if the disk were full: neither the delivery nor the next attempt can be stored.
-  @Test("A callback whose outcome cannot be stored is repeated after a pause", arguments: [true, false])
-  func storageFailure(isAnswered: Bool) async throws {
-    let temporary = try TemporaryStore()
+  private static func failures(in engine: Engine) -> [String] {
+    switch engine {
+    case .sqlite:
+      ["UPDATE", "DELETE"].map {
+        "CREATE TRIGGER \($0)_fails BEFORE \($0) ON callback BEGIN SELECT RAISE(ABORT, 'full'); END"
+      }
+    case .postgreSQL:
+      // A claim, which must succeed, changes no attempts.
+      [
+        """
+        CREATE FUNCTION fail() RETURNS TRIGGER LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = 'disk_full'; END $$
+        """,
+        """
+        CREATE TRIGGER fails BEFORE DELETE OR UPDATE OF attempts ON callback FOR EACH ROW EXECUTE FUNCTION fail()
+        """,
+      ]
+    }
+  }
+
+  @Test(
+    "A callback whose outcome cannot be stored is repeated after a pause", arguments: Engine.allCases, [true, false])
+  func storageFailure(in engine: Engine, isAnswered: Bool) async throws {
+    let temporary = try TemporaryStore(engine)
     let portal = try CallbackListener(answering: isAnswered)
     defer { portal.end() }
     try await temporary.store.write { database in
       let url = isAnswered ? "http://127.0.0.1:\(portal.port)/" : "http://127.0.0.2:1/"
       try database.insertCallback("t", url: url, of: "portal", dueAt: Timestamp(1))
-    }
-    try await temporary.store.pool.write { database in
-      for change in ["UPDATE", "DELETE"] {
-        try database.execute(
-          sql: "CREATE TRIGGER \(change)_fails BEFORE \(change) ON callback BEGIN SELECT RAISE(ABORT, 'full'); END")
-      }
+      for statement in Self.failures(in: engine) { _ = try database.run(statement) }
     }
     let errors = Mutex(0)
     let log = Logger(label: "test") { _ in CountingHandler { errors.withLock { $0 += 1 } } }

@@ -124,11 +124,20 @@ extension TemporaryStore {
     #expect(aside == ["callback", "mobile_auth_transaction", "outbox"])
   }
 
-  @Test("The server starts with each single invalid row", arguments: PoisonedRowTests.poisons)
-  func oneByOne(poison: String) async throws {
-    let temporary = try TemporaryStore()
+  /// A poison in the words of PostgreSQL.
+  private static func translated(_ poison: String) -> String {
+    poison.replacing(/x'([0-9A-F]*)'/) { #"'\x\#($0.1)'::bytea"# }
+      .replacing(/CAST\((.*) AS BLOB\)/) { "convert_to(\($0.1), 'UTF8')" }
+      .replacing("INSERT OR REPLACE", with: "INSERT").replacing("char(", with: "chr(")
+      .replacing("INTO user", with: #"INTO "user""#)
+  }
+
+  @Test("The server starts with each single invalid row", arguments: PoisonedRowTests.poisons, Engine.allCases)
+  func oneByOne(poison: String, in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
+    let poison = engine == .postgreSQL ? Self.translated(poison) : poison
     _ = try await temporary.store.write { database in
-      try database.run("INSERT INTO user (id, created_at_ms) VALUES ('victim', 0)")
+      try database.run(#"INSERT INTO "user" (id, created_at_ms) VALUES ('victim', 0)"#)
       try database.insert(.sample("t0"))
       try database.insert(.sample("t9", expiresAt: Timestamp(9)))
     }

@@ -38,6 +38,7 @@ import Testing
     #expect(ends.contains(.pinLimit), "\(scene.record.faults)")
     for user in users { try user.judge() }
     try await scene.expectHints(for: users)
+    try await scene.expectSingleCallbacks(for: users)
     try await scene.judge()
   }
 }

@@ -43,7 +43,8 @@ import Vault
       let waiting = Task.detached { [self] in
         for _ in 0..<12_000 where !state.withLock({ $0.areReleased }) { try? await Task.sleep(for: .milliseconds(10)) }
       }
-      _ = try? await waiting.finished()
+      // Not `finished()`, which ends when the caller is canceled.
+      await waiting.value
       state.withLock { $0.ended += 1 }
     }
   }

@@ -94,6 +94,9 @@ struct ProcessorShares {
     return "\(each(own)) ms server, \(each(client)) load client, \(each(others)) others and kernel"
   }
 
+  /// The server's part of it, in seconds.
+  func server(forEachOf count: Int) -> Double { seconds.own / Double(max(1, count)) }
+
   private var seconds: (own: Double, client: Double, others: Double) {
     let own = Self.seconds(of: servers) - before.server
     let client = Self.client - before.client

@@ -77,8 +77,11 @@ final class OutageRecord: Sendable {
     }
   }
 
+  /// Whether the portal refuses the first callback of a transaction.
+  static func refusesFirst(_ transaction: String) -> Bool { "4567".contains(transaction.last ?? " ") }
+
   /// Checks a callback when it arrives.
-  /// - Returns: whether the portal accepts it. It refuses the first callback of some transactions.
+  /// - Returns: whether the portal accepts it.
   func received(_ call: CallbackSink.Call) -> Bool {
     state.withLock { state in
       let transaction = call.members["transaction_id"] ?? ""
@@ -95,7 +98,7 @@ final class OutageRecord: Sendable {
         return true
       }
       state.callbacks[transaction, default: 0] += 1
-      return state.callbacks[transaction] != 1 || !"4567".contains(transaction.last ?? " ")
+      return state.callbacks[transaction] != 1 || !Self.refusesFirst(transaction)
     }
   }
 }

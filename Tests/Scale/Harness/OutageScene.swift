@@ -108,6 +108,22 @@ final class OutageScene: Sendable {
     #expect(load.failures.isEmpty)
   }
 
+  /// Lets users answer while nothing is stopped: a callback of these requests that the portal has accepted must not be
+  /// repeated. One that was delivered to a portal just before its server was killed is.
+  func expectSingleCallbacks(for users: [OutageUser]) async throws {
+    let transactions = try users.prefix(48).map { try $0.answer() }
+    func unexpected() -> [String: Int] {
+      let callbacks = record.callbacks
+      return Dictionary(uniqueKeysWithValues: transactions.map { ($0, callbacks[$0] ?? 0) })
+        .filter { $1 != (OutageRecord.refusesFirst($0) ? 2 : 1) }
+    }
+    let deadline = ContinuousClock.now + Self.longestCallback
+    while !unexpected().isEmpty, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(200)) }
+    // A server that does not know of another's success would be about to repeat it.
+    try await Task.sleep(for: .seconds(2))
+    #expect(unexpected().isEmpty)
+  }
+
   /// Compares what each server and the callback endpoint have with the model.
   func judge() async throws {
     let entries = record.entries

@@ -34,7 +34,7 @@ final class OutageUser: @unchecked Sendable {
       return
     }
     switch Int.random(in: 0..<8, using: &random) {
-    case 0...2: try answer()
+    case 0...2: _ = try answer()
     case 3: _ = try scene.begin(Bool.random(using: &random) ? "login" : "payment", of: name, on: device)
     case 4: logInWithWrongPINOnce()
     default: try answerWithPIN(wrong: Int.random(in: 0...OutageScene.pinLimit, using: &random))
@@ -49,20 +49,23 @@ final class OutageUser: @unchecked Sendable {
     }
   }
 
-  private func answer() throws {
+  /// Approves or denies a request.
+  /// - Returns: its transaction.
+  func answer() throws -> String {
     let transaction = try scene.begin("login", of: name, on: device)
     let decision: ApprovalAnswer.Decision = Bool.random(using: &random) ? .accept : .deny
     let answer = try repeated { try device.answer(transaction, decision) }
     scene.record.mayEnd(transaction, decision == .accept ? .accepted : .denied)
     let reply = try send(answer, to: transaction)
-    guard let receipt = receipt(in: reply, transaction) else { return }
+    guard let receipt = receipt(in: reply, transaction) else { return transaction }
     scene.record.ended(transaction)
     guard let other = try? device.answer(transaction, decision == .accept ? .deny : .accept),
       let changed = try? device.send(other, to: transaction), changed.status == 200
-    else { return }
+    else { return transaction }
     if try changed.decoded(RequestStatus.self).receipt != receipt {
       scene.record.violated("\(transaction): answered twice: \(changed.text)")
     }
+    return transaction
   }
 
   /// Types wrong PINs and then, if any attempt is left, the right one.

@@ -3,23 +3,24 @@
 /// The tables in PostgreSQL: those of `Schema`, and the ones that several servers share. A released migration is never
 /// changed; a later version adds one. Every table has a `rowid`, as in SQLite.
 enum PostgreSQLSchema {
-  private static let migrations = [
+  static let migrations = [
     ("1: all tables", PostgreSQLTables.all),
     ("2: delivery reports", ["ALTER TABLE mobile_auth_transaction ADD COLUMN delivered_at_ms BIGINT"]),
     ("3: former pepper", FormerPepperSchema.statements(number: "BIGINT")),
   ]
 
   /// Creates or updates the tables. Several servers may do so at the same time.
-  static func migrate(_ connection: PostgreSQLConnection) throws {
+  /// - Parameter count: of the migrations, the earliest first; fewer than all make the tables of an earlier version.
+  static func migrate(_ connection: PostgreSQLConnection, with count: Int = migrations.count) throws {
     for attempt in 1... {
-      do { return try migrateOnce(connection) } catch let error as PostgreSQLError {
+      do { return try migrateOnce(connection, with: count) } catch let error as PostgreSQLError {
         _ = try? connection.run("ROLLBACK")
         guard error.isConcurrentCreation, attempt < 10 else { throw error.asStorageError }
       }
     }
   }
 
-  private static func migrateOnce(_ connection: PostgreSQLConnection) throws {
+  private static func migrateOnce(_ connection: PostgreSQLConnection, with count: Int) throws {
     try connection.run("BEGIN ISOLATION LEVEL SERIALIZABLE")
     try connection.run("CREATE TABLE IF NOT EXISTS schema_migration (name TEXT NOT NULL PRIMARY KEY)")
     let names = try connection.run("SELECT name FROM schema_migration")
@@ -28,7 +29,7 @@ enum PostgreSQLSchema {
       throw StorageUnavailableError(
         reason: "later version", description: "the database was changed by a later version of token-server: update it")
     }
-    for (name, statements) in migrations where !done.contains(name) {
+    for (name, statements) in migrations.prefix(count) where !done.contains(name) {
       for statement in statements { try connection.run(statement) }
       _ = try connection.run("INSERT INTO schema_migration (name) VALUES (?)", [.text(name)])
     }

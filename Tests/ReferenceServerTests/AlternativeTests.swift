@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import GRDB
 import ReferenceProtocol
 import Secrets
 import ServerTestSupport
@@ -106,12 +105,14 @@ import Testing
     _ = try registerFinger()
     let transaction = try fixture.pin.ask(device, type: "either")
     let alternative = #"{"authenticator":"badge","method":"push_with_custom_authenticator"}"#
-    try fixture.pin.database().write {
-      try $0.execute(
-        sql: """
-          UPDATE mobile_auth_transaction SET request = CAST(replace(CAST(request AS TEXT), ?, ?) AS BLOB) WHERE id = ?
-          """, arguments: [alternative, "\(alternative),\(alternative)", transaction])
-    }
+    let request = TestDeployment.usesPostgreSQL ? "convert_from(request, 'UTF8')" : "CAST(request AS TEXT)"
+    let doubled = "replace(\(request), '\(alternative)', '\(alternative),\(alternative)')"
+    try fixture.server.query(
+      """
+      UPDATE mobile_auth_transaction SET request =
+        \(TestDeployment.usesPostgreSQL ? "convert_to(\(doubled), 'UTF8')" : "CAST(\(doubled) AS BLOB)")
+      WHERE id = '\(transaction)'
+      """)
     #expect(try device.fetch(transaction).request.alternatives?.count == 2)
     try approve(transaction, with: "badge", badge, as: .pushWithCustomAuthenticator, from: .pushWithFingerprint)
       .expect(200)

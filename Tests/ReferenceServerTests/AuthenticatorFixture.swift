@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Foundation
-import GRDB
 import OpenPGP
 import ReferenceProtocol
 import Secrets
@@ -90,6 +89,6 @@ struct AuthenticatorFixture {
   }
 
   func count(_ table: String) throws -> Int {
-    try pin.database().read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM \(table)") ?? -1 }
+    try server.count(table)
   }
 }

@@ -106,11 +106,23 @@ private struct GuardedConnection {
   @Test("An event stream has no deadline, and the response after it has one") func stream() throws {
     let connection = try GuardedConnection()
     try connection.request()
-    try connection.channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream).wait()
+    try connection.channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream(isCounted: false)).wait()
     connection.channel.embeddedEventLoop.advanceTime(by: .hours(1))
     #expect(connection.channel.isActive)
     try connection.respond()
     #expect(connection.ends(after: 60))
+  }
+
+  @Test("The stream of a device without a user counts for its source", arguments: [true, false])
+  func countedStream(isCounted: Bool) throws {
+    let table = ConnectionTable(limit: 9, limitPerSource: 1)
+    let connection = try GuardedConnection(in: table)
+    try connection.request()
+    try connection.channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream(isCounted: isCounted)).wait()
+    let other = try GuardedConnection(in: table)
+    #expect(other.channel.isActive == !isCounted)
+    for connection in [connection, other] where connection.channel.isActive { try connection.channel.close().wait() }
+    #expect(try GuardedConnection(in: table).channel.isActive)
   }
 
   // MARK: Connections of devices
@@ -199,7 +211,7 @@ private struct GuardedConnection {
     let connection = try GuardedConnection()
     try connection.serve("a")
     try connection.request()
-    try connection.channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream).wait()
+    try connection.channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream(isCounted: false)).wait()
     try connection.respond()
     #expect(connection.ends(after: 60))
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Foundation
-import GRDB
 import OpenPGP
 import ReferenceProtocol
 import ServerTestSupport
@@ -165,16 +164,28 @@ import Testing
     }
   }
 
+  @Test("A key exchange that is repeated before it is acknowledged makes no further server key") func unusedServerKey()
+    throws
+  {
+    let server = try TokenServerProcess(configuration: "[mobile_authentication]\nunique_server_keys = true")
+    let device = try DeviceClient(server)
+    let code = try server.activationCode(for: "alice")
+    try device.register(code).expect(201)
+    try device.activate(code).expect(200)
+    let first = try server.count("server_key")
+    for _ in 1...3 {
+      try device.exchangeKeys(OpenPGPKey.generate(userID: "another").certificate).expect(200)
+    }
+    #expect(try server.count("server_key") == first + 1)
+  }
+
   /// The enrolling command does not know the board; the service on the board does.
   @Test("A validation replaces the registered capabilities; a validation without capabilities keeps them")
   func capabilitiesAreUpdated() throws {
     let device = try DeviceClient.enrolled(at: server, as: "alice")
-    let database = try DatabaseQueue(path: server.directory + "/token-server.db", configuration: .patient)
     func stored() throws -> ApprovalCapabilities {
-      let text = try database.read {
-        try String.fetchOne($0, sql: "SELECT capabilities FROM device WHERE id = ?", arguments: [device.clientID])
-      }
-      return try JSON.decode(ApprovalCapabilities.self, from: Array((text ?? "").utf8))
+      let text = try server.query("SELECT capabilities FROM device WHERE id = '\(device.clientID)'")
+      return try JSON.decode(ApprovalCapabilities.self, from: Array(text.utf8))
     }
     func validate(_ capabilities: ApprovalCapabilities?) throws -> Int {
       let validation = ValidationRequest(
@@ -200,8 +211,7 @@ import Testing
   @Test("An unreadable profile is not reported as removed")
   func unreadableProfileIsNotRemoved() throws {
     let device = try DeviceClient.enrolled(at: server, as: "alice")
-    let database = try DatabaseQueue(path: server.directory + "/token-server.db", configuration: .patient)
-    try database.write { try $0.execute(sql: "UPDATE profile SET created_at_ms = -1") }
+    try server.query("UPDATE profile SET created_at_ms = -1")
     let validation = ValidationRequest(softwareVersion: "1.0.0", osVersion: "x", profiles: ["PROF01", "GONE00"])
     let found = try device.call("POST", "/device/v1/validations", body: validation).decoded(ValidationResponse.self)
     #expect(found.removedProfiles == ["GONE00"])

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Foundation
-import GRDB
 import OpenPGP
 import ReferenceProtocol
 import ServerTestSupport
@@ -43,6 +42,21 @@ import Testing
       #expect(try device.token(["grant_type=client_credentials"], now: now).status != 200)
     }
     try requireAlive()
+  }
+
+  /// Without the limits, comparing such a value takes long.
+  @Test(
+    "A query has the limits of a form, and is read after the device is authenticated",
+    arguments: [
+      "include=messag" + String(repeating: "%CC%81", count: 31), "profile_id=%FF", "profile_id=a&profile_id=a",
+      (0...64).map { "f\($0)=" }.joined(separator: "&"),
+    ])
+  func hostileQuery(query: String) throws {
+    let device = try DeviceClient.enrolled(at: server, as: "alice")
+    let reply = try device.call("GET", "/device/v1/pending?" + query)
+    #expect(reply.status == 400)
+    #expect(try reply.decoded(Problem.self).slug == .invalidRequest)
+    #expect(try server.curl(server.url + "/device/v1/pending?" + query).status == 401)
   }
 
   @Test(

@@ -34,13 +34,14 @@ import Testing
   @Test("A server counts as running, and reads, while its requests use all their connections") func full() async throws
   {
     let (held, released) = (AsyncSignal(), DispatchSemaphore(value: 0))
+    defer { released.signal() }
     let holder = Task { [store] in
       try await store.read { _ in
         held.ring()
-        released.wait()
+        _ = released.wait(timeout: .now() + 60)
       }
     }
-    await held.wait(for: nil)
+    await held.wait(for: .seconds(60))
     let heartbeats = start(try membership())
     let deadline = ContinuousClock.now + .seconds(60)
     var running = 0
@@ -149,14 +150,15 @@ import Testing
   @Test("While another server works on all that has expired, the expiry timer pauses") func expiry() async throws {
     try await other.store.write { try $0.insert(.sample(expiresAt: Timestamp(10))) }
     let (held, released) = (AsyncSignal(), DispatchSemaphore(value: 0))
+    defer { released.signal() }
     let holder = Task { [other] in
       try await other.store.write { database in
         _ = try database.row("SELECT id FROM mobile_auth_transaction FOR UPDATE")
         held.ring()
-        released.wait()
+        _ = released.wait(timeout: .now() + 60)
       }
     }
-    await held.wait(for: nil)
+    await held.wait(for: .seconds(60))
     let (rounds, round) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
     let timer = ExpiryTimer(
       store: store, announcer: Rounds(round: round), clock: ServerClock { Timestamp(1000) }, retentionHours: 1)
@@ -166,6 +168,7 @@ import Testing
       times.append(time)
       if times.count == 3 { break }
     }
+    try #require(times.count == 3)
     #expect(times[2] - times[0] >= .milliseconds(500))
     released.signal()
     try await holder.finished()

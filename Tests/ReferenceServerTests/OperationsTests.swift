@@ -182,6 +182,26 @@ import Testing
     #expect(Self.value(of: "token_server_database_bytes", in: text) == nil)
   }
 
+  @Test("Metrics count the attempts with authenticators") func authenticators() throws {
+    let fixture = try AuthenticatorFixture("\n[operations]\nport = 0")
+    let token = try fixture.registerBadge()
+    let address = try Self.address(of: fixture.server)
+    func attempt(status: Int) throws {
+      try fixture.scripts.answer(status: status)
+      _ = try fixture.device.logIn(with: "badge", token, data: AuthenticatorFixture.badge)
+    }
+    func expect(_ result: String, _ count: Int) throws {
+      let text = try fixture.server.curl(address + "/metrics").expect(200).text
+      let series = #"token_server_authenticator_attempts_total{kind="custom",result="\#(result)"}"#
+      #expect(Self.value(of: series, in: text) == "\(count)", "\(series)")
+    }
+    try expect("wrong", 0)
+    try attempt(status: 2000)
+    try attempt(status: 4000)
+    try attempt(status: 5000)
+    for result in ["right", "wrong", "deregistered"] { try expect(result, 1) }
+  }
+
   @Test("A server that drains is healthy but not ready, and answers until a second signal") func drains() throws {
     let server = try TokenServerProcess(configuration: Self.configuration(drainSeconds: 240))
     let address = try Self.address(of: server)

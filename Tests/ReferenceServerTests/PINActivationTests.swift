@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Foundation
-import GRDB
 import OpenPGP
 import ReferenceProtocol
 import Secrets
@@ -94,9 +93,7 @@ import Testing
 
   @Test("And expires after ten minutes") func andExpiresAfterTenMinutes() throws {
     try device.activateForPIN(code).expect(200)
-    try fixture.database().write {
-      try $0.execute(sql: "UPDATE knowledge SET proposed_at_ms = proposed_at_ms - 600000")
-    }
+    try fixture.server.query("UPDATE knowledge SET proposed_at_ms = proposed_at_ms - 600000")
     #expect(try device.activatePIN().slug == .userDeregistered)
     // The timer notifies clients; a restarted server checks immediately.
     _ = fixture.server.stop(killing: true)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Foundation
-import GRDB
 import ReferenceProtocol
 import Secrets
 import ServerTestSupport
@@ -78,7 +77,7 @@ import Testing
   @Test("A change that is not committed is void after ten minutes")
   func aChangeThatIsNotCommittedIsVoidAfterTenMinutes() throws {
     let (id, new) = try begin()
-    try fixture.database().write { try $0.execute(sql: "UPDATE pin_change SET created_at_ms = created_at_ms - 600000") }
+    try fixture.server.query("UPDATE pin_change SET created_at_ms = created_at_ms - 600000")
     #expect(try device.pinChangeState(id) == .void)
     #expect(try device.commitPINChange(id, new).slug == .notFound)
     try device.logInWithPIN().expect(200)

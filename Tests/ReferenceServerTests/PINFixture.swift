@@ -60,9 +60,28 @@ struct PINFixture {
     ).expect(200).json
   }
 
-  /// The server's database, opened while the server runs.
-  func database() throws -> DatabaseQueue {
-    try DatabaseQueue(path: server.directory + "/token-server.db", configuration: .patient)
+}
+
+extension TokenServerProcess {
+  /// Runs SQL in its database, which it may use at the same time.
+  /// - Returns: the first column of the rows, one a line.
+  @discardableResult
+  func query(_ statement: String) throws -> String {
+    if let url = TestDeployment.database(of: directory) { return try TestPostgreSQL.query(statement, in: url) }
+    return try DatabaseQueue(path: directory + "/token-server.db", configuration: .patient).write { database in
+      guard statement.hasPrefix("SELECT") else {
+        try database.execute(sql: statement)
+        return ""
+      }
+      return try Row.fetchAll(database, sql: statement).map { "\(($0[0] as DatabaseValue).storage.value ?? "")\n" }
+        .joined()
+    }
+  }
+
+  /// - Returns: the number of rows.
+  func count(_ table: String) throws -> Int {
+    let text = try query("SELECT COUNT(*) FROM \(table)")
+    return Int(text.trimmingCharacters(in: .newlines)) ?? -1
   }
 }
 

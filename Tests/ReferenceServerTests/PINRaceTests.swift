@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Foundation
-import GRDB
 import ReferenceProtocol
 import Secrets
 import ServerTestSupport
@@ -104,15 +103,16 @@ import Testing
   private func killBetweenCountAndVerdict(
     _ fixture: PINFixture, _ send: () throws -> Curl.Reply
   ) throws -> PINFixture {
-    try fixture.database().write {
-      try $0.execute(
-        sql: """
-          CREATE TRIGGER no_verdict BEFORE DELETE ON pin_attempt BEGIN SELECT RAISE(ABORT, 'killed here'); END
-          """)
-    }
+    try fixture.server.query(
+      TestDeployment.usesPostgreSQL
+        ? """
+        CREATE OR REPLACE FUNCTION fail() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'killed here'; END $$;
+        CREATE TRIGGER no_verdict BEFORE DELETE ON pin_attempt FOR EACH ROW EXECUTE FUNCTION fail()
+        """
+        : "CREATE TRIGGER no_verdict BEFORE DELETE ON pin_attempt BEGIN SELECT RAISE(ABORT, 'killed here'); END")
     #expect(try send().status == 500)
     _ = fixture.server.stop(killing: true)
-    try fixture.database().write { try $0.execute(sql: "DROP TRIGGER no_verdict") }
+    try fixture.server.query("DROP TRIGGER no_verdict" + (TestDeployment.usesPostgreSQL ? " ON pin_attempt" : ""))
     return try PINFixture(after: fixture)
   }
 

@@ -25,12 +25,23 @@ import Testing
       "postgresql://localhost/tokens?nonsense=secret", "postgresql://localhost/t?hostaddr=10.0.0.5&password=secret",
       "postgresql:///t?service=secret", "postgresql:///t?password=secret\0", "postgresql:///t?connect_timeout=0",
       "postgresql:///t?connect_timeout=-1", "postgresql:///t?connect_timeout=9",
-      "postgresql:///t?connect_timeout=secret",
+      "postgresql:///t?connect_timeout=secret", "postgresql://localhost,127.0.0.1/t?connect_timeout=5",
+      "postgresql:///t?host=/a,/b,/c,/d,/e",
       "postgresql:///" + String(repeating: "t", count: 3000),
     ])
   func refused(text: String) {
     let error = #expect(throws: PostgreSQLAddress.AddressError.self) { try PostgreSQLAddress(text) }
     #expect(error?.description.contains("secret") == false)
+  }
+
+  @Test(
+    "The time limits of all hosts together are at most 8 s",
+    arguments: [
+      ("localhost", 5), ("localhost,127.0.0.1", 4), ("localhost,127.0.0.1,[::1]", 2),
+      ("localhost,localhost,localhost,localhost", 2),
+    ])
+  func connectTimeout(hosts: String, seconds: Int) throws {
+    #expect(try PostgreSQLAddress("postgresql://\(hosts)/t").connectTimeout == seconds)
   }
 
   @Test(

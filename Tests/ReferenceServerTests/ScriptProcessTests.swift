@@ -113,7 +113,7 @@ import Testing
     try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file)
     let scripts = ScriptProcesses(directory: ServerDirectory(path: folder), log: DeviceLog(Logger(label: "test")))
     var authenticator = ServerConfiguration.Authenticator(id: "a", name: "A", kind: .custom)
-    (authenticator.scripts, authenticator.timeLimitSeconds) = (folder, 30)
+    (authenticator.scripts, authenticator.timeLimitSeconds) = (folder, 240)
     let calls = (0..<(devices * each)).map { number in
       let device = ClientID("C\(number % devices)")
       return ScriptCall(

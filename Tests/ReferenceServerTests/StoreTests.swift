@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Cryptography
 import Foundation
 import GRDB
 import ReferenceProtocol
@@ -102,6 +103,27 @@ extension TokenServerStore.Database {
     }
     #expect(answered?.notices == [])
     #expect(canceled?.notices.map(\.event.kind) == [.requestClosed])
+  }
+
+  @Test(
+    "A token that a login stored after its user was removed is not one of the next user", arguments: Engine.allCases)
+  func lateToken(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
+    let (client, profile, now) = (ClientID("C1"), ProfileID("PROF01"), Timestamp(1))
+    let (hash, key): ([UInt8], P256PublicKey) = ([7], try P256PrivateKey().publicKey)
+    let registration = RegistrationRequest(
+      clientName: "n", softwareID: "s", softwareVersion: "1", key: JWK(key),
+      capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
+    try await temporary.store.write { database in
+      try database.insertDevice(id: client, registration: registration, key: key, credential: [1], now: now)
+      for user in ["alice", "bob"] { _ = try database.insertUser(UserID(user), now: now) }
+      try database.insertProfile(profile, on: client, userID: UserID("alice"), activation: [], now: now)
+      try database.removeProfile(ProfileName(clientID: client, id: profile), now: now)
+      try database.insertAccessToken(
+        hash, clientID: client, profileID: profile, by: .pin, expiresAt: Timestamp(1000), now: now)
+      try database.insertProfile(profile, on: client, userID: UserID("bob"), activation: [], now: now)
+    }
+    #expect(try await temporary.store.read { try $0.row("SELECT 1 FROM access_token") == nil })
   }
 
   @Test("The callback is stored with the ending", arguments: Engine.allCases) func theCallbackIsStoredWithTheEnding(

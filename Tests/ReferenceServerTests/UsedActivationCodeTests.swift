@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Foundation
-import GRDB
 import OpenPGP
 import ReferenceProtocol
 import ServerTestSupport
@@ -20,9 +19,7 @@ import Testing
     fixture = try PINFixture()
     device = try DeviceClient(fixture.server)
     code = try fixture.server.activationCode(for: "alice")
-    try fixture.database().write {
-      try $0.execute(sql: "UPDATE activation_code SET expires_at_ms = expires_at_ms + 864000000")
-    }
+    try fixture.server.query("UPDATE activation_code SET expires_at_ms = expires_at_ms + 864000000")
     try device.register(code).expect(201)
     try device.activateForPIN(code).expect(200)
     try device.activatePIN().expect(204)
@@ -31,9 +28,7 @@ import Testing
   }
 
   private func pass(_ time: Duration) throws {
-    try fixture.database().write {
-      try $0.execute(sql: "UPDATE profile SET created_at_ms = created_at_ms - ?", arguments: [time.milliseconds])
-    }
+    try fixture.server.query("UPDATE profile SET created_at_ms = created_at_ms - \(time.milliseconds)")
   }
 
   private func expectRefusal() throws {
@@ -77,9 +72,7 @@ import Testing
   @Test("It does not stand for the PIN where a login is needed") func noLogin() throws {
     let fixture = try AuthenticatorFixture()
     try fixture.scripts.answer(status: 2000, registrationData: "card 7")
-    try fixture.pin.database().write {
-      try $0.execute(sql: "UPDATE access_token SET origin = 'activation' WHERE origin = 'pin'")
-    }
+    try fixture.server.query("UPDATE access_token SET origin = 'activation' WHERE origin = 'pin'")
     let refused = try fixture.beginBadge()
     #expect(refused.status == 403 || refused.status == 401)
     #expect(refused.headers["www-authenticate"]?.contains("insufficient_scope") == true)

@@ -23,6 +23,18 @@ import TokenServerCore
     }
   }
 
+  /// Names of leases contain what devices write. Before, this one was an error each time that leases were released.
+  @Test("A lease can have any name", arguments: ["a\0b", "pin/c/\u{1F511}", String(repeating: "x", count: 20_000)])
+  func lease(name: String) async throws {
+    let temporary = try TemporaryStore(.postgreSQL)
+    let held = try await temporary.store.exclusively(name) {
+      try await temporary.store.read { try $0.row("SELECT COUNT(*) AS count FROM lease")?.count("count") }
+    }
+    #expect(held == 1)
+    try await temporary.store.releaseLeases()
+    #expect(try await temporary.store.read { try $0.row("SELECT 1 FROM lease") == nil })
+  }
+
   /// Before, the second part was cut off: the request was for alice.
   @Test("A portal cannot ask for a user with such a name, or cancel such a request") func portal() throws {
     let (fixture, device) = try PINFixture.enrolled()

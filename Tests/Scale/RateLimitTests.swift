@@ -14,13 +14,18 @@ import Testing
     func guess(from address: String) throws -> Int {
       try device.register(ActivationCode.random().digits, from: address).status
     }
-    // One of several clients is enough: on a busy machine more is granted while one guesses.
-    let isLimited = try [2, 4, 5, 6].contains { number in
+    // On a busy machine more is granted while one guesses: one client that gets exactly the limit is enough.
+    var isExact = false
+    for number in [2, 4, 5, 6] {
+      let start = ContinuousClock.now
       let statuses = try (0..<16).map { _ in try guess(from: "127.0.0.\(number)") }
       // Ten a minute; each server grants its half, and one more may be granted while the test runs.
-      return (10...12).contains(statuses.count { $0 == 401 }) && statuses.suffix(4).allSatisfy { $0 == 429 }
+      let granted = statuses.count { $0 == 401 }
+      let time = start.duration(to: .now) / .seconds(1)
+      #expect(Double(granted) <= 10 + time / 6 + 2, "\(granted) in \(time) s")
+      isExact = isExact || (10...12).contains(granted) && statuses.suffix(4).allSatisfy { $0 == 429 }
     }
-    #expect(isLimited)
+    #expect(isExact)
     #expect(try guess(from: "127.0.0.3") == 401)
   }
 

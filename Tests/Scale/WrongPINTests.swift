@@ -8,6 +8,7 @@ import Testing
 /// Attempts with wrong PINs at several servers at the same time.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct WrongPINTests {
   private static let configuration = """
+    access_log = true
     [application]
     pin = true
     max_pin_attempts = 5
@@ -26,6 +27,12 @@ import Testing
     let replies = try server.curl.race(commands)
     #expect(replies.compactMap { $0.counts[1] }.sorted() == [1, 2, 3, 4, 5])
     #expect(replies.filter { $0.counts[2] == 0 }.count == 1)
+    // The others were refused: most because the user is deregistered, some because they waited too long for their turn.
+    let others = replies.filter { $0.counts[1] == nil }
+    #expect(others.allSatisfy { $0.status == 503 || $0.json["error_code"] as? Int == 9003 }, "\(others.map(\.text))")
+    #expect(others.count { $0.status != 503 } > others.count / 2)
+    let logs = try #require(server.group).logs
+    #expect(logs.allSatisfy { $0.contains("/oauth/token") }, "a server had no part in it")
     // The right PIN comes too late: the user is deregistered from the device, whichever server is asked.
     for _ in 0..<8 { #expect(try device.logInWithPIN().status != 200) }
   }

@@ -15,9 +15,13 @@ package struct Store: Sendable {
   private let unreleased = Unreleased()
 
   private final class Unreleased: Sendable {
+    /// More are forgotten: their users get errors at other servers until this one ends.
+    private static let most = 10_000
     private let names = Mutex<Set<String>>([])
 
-    func withLock<Value>(_ body: (inout sending Set<String>) -> sending Value) -> Value { names.withLock(body) }
+    var all: Set<String> { names.withLock(\.self) }
+    func insert(_ name: String) { names.withLock { if $0.count < Self.most { $0.insert(name) } } }
+    func remove(_ name: String) { names.withLock { _ = $0.remove(name) } }
   }
 
   /// The leases in which the task runs.
@@ -60,25 +64,27 @@ package struct Store: Sendable {
 
   /// Runs `body` while no other task, of this or another server on the database, does so with the same name. If this
   /// server loses the lease meanwhile, because the others take it for ended, no further change of `body` is committed.
+  /// - Parameter name: may contain anything that a client wrote.
   /// - Throws: `StorageUnavailableError` if another server runs its `body` for too long, or the lease is lost; the
   ///   error of `body`.
   package func exclusively<Value: Sendable>(
     _ name: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
     let deadline = sharedBy.map { ContinuousClock.now + $0.patience }
+    let name = Self.storable(name)
     return try await keyedMutex.withLock(name) {
       guard let sharedBy, let deadline else { return try await body() }
       let server = sharedBy.server
       do { try await acquireLease(name, owner: server, until: deadline) } catch {
         // It may have been taken.
-        unreleased.withLock { _ = $0.insert(name) }
+        unreleased.insert(name)
         throw error
       }
       let result: Result<Value, any Error>
       do { result = .success(try await Self.$leases.withValue(Self.leases + [name], operation: body)) } catch {
         result = .failure(error)
       }
-      do { try await end(name, owner: server) } catch { unreleased.withLock { _ = $0.insert(name) } }
+      do { try await end(name, owner: server) } catch { unreleased.insert(name) }
       return try result.get()
     }
   }
@@ -87,12 +93,18 @@ package struct Store: Sendable {
   /// while the server runs.
   package func releaseLeases() async throws {
     guard let server = sharedBy?.server else { return }
-    for name in unreleased.withLock(\.self) {
+    for name in unreleased.all {
       try await keyedMutex.withLockIfFree(name) {
         try await end(name, owner: server)
-        unreleased.withLock { _ = $0.remove(name) }
+        unreleased.remove(name)
       }
     }
+  }
+
+  /// The name itself, or its hash if it is too long for the index of a table, or cannot be stored as text.
+  private static func storable(_ name: String) -> String {
+    let isPlain = name.utf8.count <= 200 && name.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+    return isPlain ? name : SHA256.hash(Array(name.utf8)).base64URL
   }
 
   private func end(_ name: String, owner: String) async throws {

@@ -115,6 +115,7 @@ package struct AuthenticatorVerifier: Sendable {
     }
     guard let (outcome, consequences) = concluded else { throw VerificationError.overtaken }
     announcer.announce(consequences.effects)
+    ServerMetrics.attempted(outcome.metricLabel, with: record.kind)
     let (name, profile) = (attempt.name.id, attempt.name.profile)
     announcer.deviceLog.about(profile.clientID).notice(
       "authenticator \(name) of profile \(profile.id) on device \(profile.clientID): \(outcome.logText)")
@@ -222,6 +223,16 @@ extension ServerRecords {
 }
 
 extension AuthenticatorOutcome {
+  fileprivate var metricLabel: String {
+    switch self {
+    case .right: "right"
+    case .wrong: "wrong"
+    case .revoked: "deregistered"
+    case .notRun: "not_run"
+    case .noResult: "no_result"
+    }
+  }
+
   fileprivate var logText: String {
     func status(_ info: CustomInfo?) -> String { info.map { ", script status \($0.status)" } ?? "" }
     return switch self {

@@ -21,8 +21,8 @@ package struct Gone: Sendable, Equatable {
 /// Signed notices of removed enrollments. Each is signed with the server's key of that enrollment, so that a proxy
 /// cannot forge one.
 package struct Revocations: Sendable {
-  /// More than the number of accounts on a device.
-  private static let most = 16
+  /// The maximum number in one response, more than the number of accounts on a device: each costs a signature.
+  package static let most = 16
 
   package let store: any RecordStore
   package let keyring: ServerKeyring

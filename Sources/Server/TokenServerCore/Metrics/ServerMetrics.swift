@@ -15,6 +15,7 @@ package enum ServerMetrics {
       "From the start of a transaction to its device's first delivery report.",
     "token_server_transaction_answer_seconds": "From the start of a transaction to the user's answer.",
     "token_server_pin_attempts_total": "Verified PINs: right, wrong, or wrong with no attempt left.",
+    "token_server_authenticator_attempts_total": "Verified authenticators other than PINs, by kind and result.",
     "token_server_transactions_open": "Transactions that wait for an answer.",
     "token_server_devices_connected": "Devices with an event stream or a long poll.",
     "token_server_callbacks_waiting": "Callbacks to portals that are not delivered yet.",
@@ -34,6 +35,9 @@ package enum ServerMetrics {
   package static func begin(isPooled: Bool) {
     for state in ["authenticated", "rejected", "failed", "expired", "cancelled", "superseded"] { ended(state, by: 0) }
     for result in ["right", "wrong", "limit_reached"] { attempted(result, by: 0) }
+    for kind in ServerConfiguration.Authenticator.Kind.allCases {
+      for result in ["right", "wrong", "deregistered"] { attempted(result, with: kind, by: 0) }
+    }
     _ = timer("token_server_transaction_answer_seconds", [])
     _ = timer("token_server_transaction_delivery_seconds", [])
     guard isPooled else { return }
@@ -103,6 +107,15 @@ package enum ServerMetrics {
       case .limitReached: "limit_reached"
       }
     attempted(result)
+  }
+
+  /// - Parameter result: `right`, `wrong`, `deregistered`, `not_run` or `no_result`.
+  static func attempted(
+    _ result: String, with kind: ServerConfiguration.Authenticator.Kind, by count: Int64 = 1
+  ) {
+    Counter(
+      label: "token_server_authenticator_attempts_total", dimensions: [("kind", kind.rawValue), ("result", result)]
+    ).increment(by: count)
   }
 
   private static func timer(_ label: String, _ dimensions: [(String, String)]) -> Timer {

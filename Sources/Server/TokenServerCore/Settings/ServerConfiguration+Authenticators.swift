@@ -4,7 +4,7 @@ package import ReferenceProtocol
 extension ServerConfiguration {
   /// An authenticator that users can register in addition to the PIN.
   package struct Authenticator: Sendable, Equatable {
-    package enum Kind: String, Sendable { case biometric, custom }
+    package enum Kind: String, Sendable, CaseIterable { case biometric, custom }
 
     /// How the built-in verifier checks the data of a custom authenticator.
     package enum SignatureScheme: String, Sendable, CaseIterable {

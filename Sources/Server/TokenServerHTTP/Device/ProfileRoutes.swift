@@ -67,7 +67,8 @@ struct ProfileRoutes: Sendable {
       (try database.profiles(on: device.id), Set(try database.profileNames(on: device.id).map(\.id)))
     }
     let known = Dictionary(profiles.map { ($0.id, $0) }) { first, _ in first }
-    let listed = validation.profiles.map { ProfileID($0) }
+    var seen: Set<ProfileID> = []
+    let listed = validation.profiles.map { ProfileID($0) }.filter { seen.insert($0).inserted }
     let counts = listed.compactMap { id in
       known[id]?.knowledge.flatMap {
         $0.isActive ? $0.counts(of: id, limit: configuration.application.maxPINAttempts) : nil
@@ -87,11 +88,17 @@ struct ProfileRoutes: Sendable {
     let gone =
       removed.map { Gone(clientID: device.id, profileID: $0) }
       + disenrolled.map { Gone(clientID: device.id, profileID: $0, isKeysAlone: true) }
-    for gone in gone {
+    for gone in gone.prefix(Revocations.most) {
       guard let notices = await gate.revocations.notices(for: gone) else { continue }
       response.revocations = (response.revocations ?? []) + notices
     }
     return .json(response)
+  }
+
+  /// A key for this profile alone: a new one, unless the one of the last exchange was never acknowledged.
+  private func ownKey(of profile: Profile) async throws -> OpenPGPKey {
+    if !profile.hasKeys, let unused = profile.serverKey, let key = try? await keyring.key(unused) { return key }
+    return try await keyring.make()
   }
 
   private func exchangeKeys(_ request: Request, _ context: ServerContext) async throws -> Response {
@@ -113,7 +120,7 @@ struct ProfileRoutes: Sendable {
     }
     let mayReplace = !profile.hasKeys || profile.isDisenrolled || settings.pushEnrollmentMode == .override
     guard mayReplace else { throw DeviceAPIError(.alreadyEnrolled) }
-    let key = settings.uniqueServerKeys ? try await keyring.make() : try await keyring.shared()
+    let key = settings.uniqueServerKeys ? try await ownKey(of: profile) : try await keyring.shared()
     let keyID = Random.uuid()
     let now = gate.clock.now()
     announcer.announce(

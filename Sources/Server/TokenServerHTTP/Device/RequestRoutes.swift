@@ -21,15 +21,15 @@ struct RequestRoutes: Sendable {
   }
 
   private func pending(_ request: Request, _ context: ServerContext) async throws -> Response {
-    let profileID = request.uri.queryParameters.get("profile_id").map { ProfileID(String($0)) }
-    let now = gate.clock.now()
-    let (name, value) = PendingList.includingMessage
-    let includesMessage = request.uri.queryParameters.get(name) == value
+    let (now, query) = (gate.clock.now(), request.uri.query)
     let (caller, (open, profile)) = try await gate.admit(request) { records, caller in
+      let parameters = try Form(query: query)
+      let profileID = parameters["profile_id"].map { ProfileID($0) }
+      let (name, value) = PendingList.includingMessage
       let open = try records.openTransactions(of: caller.clientID, now: now)
         .filter { profileID == nil || $0.profileID == profileID }
       // An error in the profile is reported to the device when it fetches the message.
-      let newest = includesMessage ? open.first : nil
+      let newest = parameters[name] == value ? open.first : nil
       return (open, newest.flatMap { try? records.profile($0.profileID, of: caller.clientID) })
     }
     context.keepConnection(for: caller.clientID)

@@ -97,15 +97,21 @@ struct TokenEndpoint: Sendable {
     guard proof.thumbprint == device.keyThumbprint else {
       throw ResponseError(.badRequest, "invalid_dpop_proof", "The proof is by another key than the client's.")
     }
-    guard !device.isDeleted else { throw Self.notRegistered(Gone(clientID: clientID)) }
     guard gate.limiter.allows(clientID.text) else { throw Self.slowDown }
     do { try await gate.use(proof, of: clientID) } catch let error as DeviceGate.ProofError {
       throw Self.refusal(error)
     }
+    // After these checks: each of these responses costs up to sixteen signatures.
+    guard !device.isDeleted else { throw Self.notRegistered(Gone(clientID: clientID)) }
     switch try await seenAssertions.remember(identifier, of: clientID.text) {
     case .new: return device
     case .seen: throw ResponseError(.unauthorized, "invalid_client", "The assertion was used before.")
-    case .full, .tooMany: throw Self.slowDown
+    case .tooMany: throw Self.slowDown
+    case .full:
+      // Others must not be locked out. A forgotten assertion is useless without a new proof by the same key.
+      seenAssertions.forgetAll()
+      _ = try await seenAssertions.remember(identifier, of: clientID.text)
+      return device
     }
   }
 

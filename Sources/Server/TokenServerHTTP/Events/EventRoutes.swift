@@ -15,8 +15,9 @@ struct EventRoutes: Sendable {
 
   func add(to router: Router<ServerContext>) {
     router.get("/device/v1/events") { request, context in
-      let clientID = try await gate.admit(request).clientID
-      try await context.beginStream()
+      let (caller, hasUser) = try await gate.admit(request) { try !$0.profileNames(on: $1.clientID).isEmpty }
+      let clientID = caller.clientID
+      try await context.beginStream(hasUser: hasUser)
       return request.headers[.accept]?.contains("application/json") == true
         ? try await poll(by: clientID, request, context)
         : stream(to: clientID, after: request.headers[.lastEventID], context)
@@ -76,7 +77,7 @@ struct EventRoutes: Sendable {
   private func poll(
     by clientID: ClientID, _ request: Request, _ context: ServerContext
   ) async throws -> Response {
-    guard let cursor = request.uri.queryParameters.get("after") else {
+    guard let cursor = try Form(query: request.uri.query)["after"] else {
       let page = hub.events(of: clientID, after: nil)
       return .json(EventPage(cursor: page.cursor, events: [DeviceEvent(.resync)]))
     }

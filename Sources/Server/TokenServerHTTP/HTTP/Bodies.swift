@@ -29,6 +29,14 @@ extension Request {
   }
 }
 
+extension Form {
+  /// The parameters of an address, with the limits of a form.
+  /// - Throws: `ResponseError` 400.
+  init(query: String?) throws(ResponseError) {
+    do { try self.init(parsing: Array((query ?? "").utf8)) } catch { throw .invalidRequest("The query: \(error).") }
+  }
+}
+
 extension Response {
   /// Prevents caching of all responses: RFC 6749 §5.1 requires `no-store`; portals expect the longer form.
   static let uncached: HTTPFields = [

@@ -18,7 +18,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// Outbound events of a request.
   enum Event: Sendable {
     /// Its client is authenticated as a device and gets an event stream or a long poll.
-    case beginsStream
+    /// - Parameter isCounted: whether the connection still counts for its source.
+    case beginsStream(isCounted: Bool)
     /// Its client is authenticated as this device. The connection is kept for it from now on, except after a stream.
     case keep(for: String)
     /// What to do if the client disconnects before the response ends. Replaces a former one.
@@ -123,7 +124,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     if isStreaming {
       isStreaming = false
       // A connection beyond the limit may still send its response, and is closed then.
-      if table.attribute(to: source) { counted = .forSource }
+      if counted != .forSource, table.attribute(to: source) { counted = .forSource }
     }
     guard openRequests == 0 else { return expectEnd(within: requestTime, context) }
     guard let device, !wasStreaming else {
@@ -141,8 +142,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
       // The client can have disconnected meanwhile.
       if context.channel.isActive { atClose = action } else { action() }
       promise?.succeed()
-    case Event.beginsStream:
-      beginStream(promise)
+    case Event.beginsStream(let isCounted):
+      beginStream(isCounted: isCounted, promise)
       if isInputClosed { context.close(promise: nil) }
     case Event.keep(let device):
       self.device = device
@@ -151,8 +152,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  private func beginStream(_ promise: EventLoopPromise<Void>?) {
-    if counted == .forSource {
+  private func beginStream(isCounted: Bool, _ promise: EventLoopPromise<Void>?) {
+    if counted == .forSource, !isCounted {
       table.release(from: source)
       counted = .inAllAlone
     }

@@ -2,9 +2,9 @@
 import Synchronization
 
 /// Counts connections, in total, per source, and per /48 of IPv6 sources, of which a customer of a provider has 65,536.
-/// An authenticated event stream counts only in total: a load balancer or NAT has one address for thousands of devices,
-/// and each device has one stream. So does the one connection that is kept for the next request of each device; it is
-/// closed when its place is needed.
+/// The event stream of a device with a user counts only in total: a load balancer or NAT has one address for thousands
+/// of devices, and each device has one stream. So does the one connection that is kept for the next request of each
+/// device; it is closed when its place is needed.
 final class ConnectionTable: Sendable {
   private struct State {
     var total = 0

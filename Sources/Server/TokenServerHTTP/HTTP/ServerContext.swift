@@ -20,8 +20,10 @@ struct ServerContext: RequestContext {
   var peer: String { sources?.name(of: channel) ?? ConnectionSource.name(of: channel.remoteAddress?.ipAddress) }
 
   /// Marks the response as an event stream or a long poll of an authenticated device.
-  func beginStream() async throws {
-    try await channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream)
+  /// - Parameter hasUser: whether the device has a user. Whoever has a fleet token can register many that have none:
+  ///   theirs count for the client's address.
+  func beginStream(hasUser: Bool) async throws {
+    try await channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream(isCounted: !hasUser))
   }
 
   /// Keeps the connection open for the next requests of an authenticated device.

@@ -11,10 +11,13 @@ package struct PostgreSQLAddress: Sendable, Equatable {
   let uri: String
   /// The URI without user and password, to be shown.
   package let publicName: String
+  /// The time limit of a connection to one host, in seconds.
+  let connectTimeout: Int
 
   /// - Parameter text: `postgresql://[USER[:PASSWORD]@][HOST][:PORT]/DATABASE[?OPTION=VALUE&…]`, at most 2,000 bytes. A
   ///   host on another machine needs the option `sslmode`, because libpq's default uses TLS only if the server offers
-  ///   it, and verifies nothing. `connect_timeout` is 2 to 8 s.
+  ///   it, and verifies nothing. At most four hosts; `connect_timeout`, for each, is at least 2 s, and at most 8 s for
+  ///   all.
   package init(_ text: String) throws(AddressError) {
     guard text.hasPrefix("postgresql://") || text.hasPrefix("postgres://"), text.utf8.count <= 2000,
       !text.utf8.contains(0)
@@ -34,16 +37,28 @@ package struct PostgreSQLAddress: Sendable, Equatable {
           instead of ? if it has options)
           """)
     }
-    // Longer than 8 s, and the other servers take this one for ended while it connects.
-    guard let seconds = Int(options["connect_timeout"] ?? "5"), (2...8).contains(seconds) else {
-      throw AddressError(description: "connect_timeout of the database URL is a number of seconds from 2 to 8")
-    }
+    connectTimeout = try Self.connectTimeout(options)
     guard options["dbname"]?.isEmpty == false else {
       throw AddressError(description: "the database URL names no database: postgresql://USER@HOST/DATABASE")
     }
     uri = text
     let port = options["port"].map { ":\($0)" } ?? ""
     publicName = "postgresql://\(options["host"] ?? options["hostaddr"] ?? "")\(port)/\(options["dbname"] ?? "")"
+  }
+
+  private static func connectTimeout(_ options: [String: String]) throws(AddressError) -> Int {
+    let hosts = max(1, ["host", "hostaddr"].map { (options[$0] ?? "").count { $0 == "," } + 1 }.max() ?? 1)
+    // Longer than 8 s, and the other servers take this one for ended while it tries the hosts. To libpq, 1 s is 2 s.
+    let longest = 8 / hosts
+    guard longest >= 2 else { throw AddressError(description: "the database URL names \(hosts) hosts; at most 4") }
+    guard let seconds = options["connect_timeout"] else { return min(5, longest) }
+    guard let seconds = Int(seconds), (2...longest).contains(seconds) else {
+      throw AddressError(
+        description: """
+          connect_timeout of the database URL is a number of seconds from 2 to \(longest): at most 8 s for all hosts
+          """)
+    }
+    return seconds
   }
 
   private static func isThisMachine(_ host: Substring) -> Bool {

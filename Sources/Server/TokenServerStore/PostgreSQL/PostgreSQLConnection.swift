@@ -30,7 +30,8 @@ final class PostgreSQLConnection {
   init(to address: PostgreSQLAddress) throws {
     // The URI replaces what comes before it.
     let parameters = [
-      ("connect_timeout", "5"), ("tcp_user_timeout", "15000"), ("keepalives_idle", "30"), ("keepalives_interval", "10"),
+      ("connect_timeout", "\(address.connectTimeout)"), ("tcp_user_timeout", "15000"), ("keepalives_idle", "30"),
+      ("keepalives_interval", "10"),
       ("keepalives_count", "3"), ("fallback_application_name", "token-server"), ("dbname", address.uri),
       ("client_encoding", "UTF8"),
     ]

@@ -115,7 +115,8 @@ extension Database {
     ).map(Profile.init)
   }
 
-  /// Replaces a deleted profile with the same id.
+  /// Replaces a deleted profile with the same id. A login that was under way when that one was deleted may have stored
+  /// an access token since: it must not be one of the new user.
   package func insertProfile(
     _ id: ProfileID, on clientID: ClientID, userID: UserID, activation: [UInt8], now: Timestamp
   )
@@ -130,6 +131,7 @@ extension Database {
         deleted_at_ms = NULL, former_certificate = NULL, former_server_key = NULL
       """,
       [clientID, id, userID, activation, now])
+    try run("DELETE FROM access_token WHERE client_id = ? AND profile_id = ?", [clientID, id])
   }
 
   package func removeProfile(_ profile: ProfileName, now: Timestamp) throws {

@@ -55,6 +55,22 @@ import Testing
     #expect(fixture.server.pins.isEmpty)
   }
 
+  /// Without the indication, the user types the PIN again, for what was never shown.
+  @Test("A request that has other signed texts after a wrong PIN is another request", arguments: ["Pay 1", "Pay 1000"])
+  func otherTexts(text: String) async throws {
+    fixture.server.fail("deliver", .pinIncorrect(FailureCounts(max: 3, previous: 1)))
+    fixture.server.set(texts: VerifiedTexts(signedWith: .openPGP, type: "payment", message: "Pay 1"))
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1))
+      await fixture.panel.until(challenges: 1)
+      fixture.server.set(texts: VerifiedTexts(signedWith: .openPGP, type: "payment", message: text))
+      fixture.panel.perform(.typed("00000"))
+      await fixture.panel.until(challenges: 2)
+    }
+    let asked = fixture.panel.shown.filter { $0 == .pinWanted || $0 == .anotherRequest }
+    #expect(asked == [.pinWanted] + (text == "Pay 1" ? [] : [.anotherRequest]) + [.pinWanted])
+  }
+
   @Test("A wrong PIN is asked for again and nothing stays unsettled")
   func aWrongPINIsAskedForAgainAndNothingStaysUnsettled() async throws {
     fixture.server.fail("deliver", .pinIncorrect(FailureCounts(max: 3, previous: 1)))

@@ -174,6 +174,19 @@ import Testing
     #expect(shown.count == (kept >= whole.count ? 5 : max(0, (kept - #"{"requests":["#.utf8.count + 1) / (one + 1))))
   }
 
+  @Test("Of a list that is too long no more than its first thousand entries are decoded") func endlessList() {
+    let entry = JSON.encode(
+      PendingEntry(
+        transactionID: "t", profileID: "PROFIL", message: "m", typeHint: "login", sentAtMs: 1, timeToLiveMs: 1,
+        expiresInMs: 5))
+    func found(after empty: Int) -> Int {
+      let entries = Array(repeating: Array("{}".utf8), count: empty) + Array(repeating: entry, count: 20)
+      return PendingEntries.whole(in: Array(#"{"requests":["#.utf8) + entries.joined(separator: Array(",".utf8))).count
+    }
+    #expect(found(after: PendingEntries.most - 10) == 10)
+    #expect(found(after: 300_000) == 0)
+  }
+
   /// A complete run through the domain, checking the answer as the server does.
   @Test("An answer says who what and how and repeats are the same bytes")
   func anAnswerSaysWhoWhatAndHowAndRepeatsAreTheSameBytes() async throws {

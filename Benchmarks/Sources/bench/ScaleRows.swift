@@ -26,7 +26,7 @@ enum ScaleRows {
       Row(
         "  70 % of that rate", "\(below.perSecond.text(0)) answered per second; \(below.latency)", goal: "p99 < 100 ms",
         met: below.unanswered == 0 && below.p99 < 0.1),
-      Row("  memory of each server", saturation.memory),
+      Row("  memory of each server", saturation.memory), Row("  database for each", saturation.growth),
     ]
   }
 }

@@ -13,7 +13,22 @@ final class TokenServer {
   var authority: String { "\(directory)/ca.pem" }
   private let stage: Stage
   private let directory: String
+  private let database: String?
   private let children: [Child]
+
+  /// The size of the database: of the SQLite file and its write-ahead log, or as PostgreSQL reports it.
+  func databaseBytes() throws -> Double {
+    if let database {
+      let size = try Child.run(
+        "/usr/bin/psql", [database, "-qAt", "-c", "SELECT pg_database_size(current_database())"],
+        log: directory + ".psql.log")
+      return Double(String(decoding: size, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)) ?? .nan
+    }
+    return ["", "-wal"].reduce(0) { sum, suffix in
+      let attributes = try? FileManager.default.attributesOfItem(atPath: "\(directory)/token-server.db\(suffix)")
+      return sum + ((attributes?[.size] as? NSNumber)?.doubleValue ?? 0)
+    }
+  }
 
   // The commands' JSON members.
   private struct Portal: Decodable {
@@ -37,6 +52,7 @@ final class TokenServer {
     servers: Int = 1
   ) throws {
     self.stage = stage
+    self.database = database
     directory = "\(stage.directory)/\(name)"
     _ = try stage.run(
       "token-server",

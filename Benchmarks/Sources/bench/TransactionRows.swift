@@ -88,6 +88,7 @@ final class TransactionRows {
         "server, \(abreast) transactions always under way",
         "\(load.perSecond.text(0)) answered per second; \(load.latency)"),
       Row("  processor", load.shares), load.each, Row("  memory", load.memory),
+      Row("  database for each", load.growth),
     ]
   }
 
@@ -134,11 +135,14 @@ final class TransactionRows {
     let each: Row
     /// Of each server.
     let memory: String
+    /// By how much the database has grown for each transaction.
+    let growth: String
   }
 
   private func run(for seconds: Double, _ pace: Pace) throws -> Load {
     asked = 0
     latencies = []
+    let size = try server.databaseBytes()
     let (processor, began) = (ProcessorShares(of: server.processes), Instant.now)
     let deadline = began + seconds
     while Instant.now < deadline, !site.hasFailed {
@@ -161,6 +165,7 @@ final class TransactionRows {
     site.loop.run(for: Self.patience) { latencies.count == asked || site.hasFailed }
     try site.requireNoFailures()
     let unanswered = asked - latencies.count
+    let growth = try (server.databaseBytes() - size) / Double(max(1, asked)) / 1024
     let sample = Sample(latencies + Array(repeating: .infinity, count: unanswered))
     func milliseconds(_ share: Double) -> String {
       let value = sample.quantile(share)
@@ -170,6 +175,7 @@ final class TransactionRows {
       perSecond: Double(answered) / elapsed,
       latency: "p50 \(milliseconds(0.5)) ms, p99 \(milliseconds(0.99)) ms, worst \(milliseconds(1)) ms",
       p99: sample.quantile(0.99), unanswered: unanswered,
-      shares: shares, each: each, memory: server.processes.map(\.memory).joined(separator: "; "))
+      shares: shares, each: each, memory: server.processes.map(\.memory).joined(separator: "; "),
+      growth: "\(growth.text(1)) KiB")
   }
 }

@@ -88,7 +88,7 @@ struct PushClient: Sendable {
       return value.list.map { Array($0.prefix(mostChallenges)) }
     }
     // The elements of `result.value` are inside two objects and one array.
-    let elements = CutJSON.elements(in: response.body, depth: 3).prefix(mostChallenges).compactMap {
+    let elements = CutJSON.elements(in: response.body, depth: 3, most: mostChallenges).compactMap {
       JSONValue(parsing: Array($0))
     }
     return elements.isEmpty ? nil : elements

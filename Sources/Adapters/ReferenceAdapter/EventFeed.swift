@@ -20,6 +20,9 @@ struct EventFeed: Sendable {
   /// otherwise cause as often as it sends events.
   static let (reportInterval, renewalInterval) = (Duration.milliseconds(200), Duration.seconds(1))
 
+  /// More events than this in a second wait, so that the server waits, too: reading one costs more than sending it.
+  static let eventsPerSecond = 100
+
   /// How long a delivery report waits, because the LED waits for the request of the list, which it would delay.
   static let reportDelay = Duration.milliseconds(50)
 
@@ -93,6 +96,7 @@ struct EventFeed: Sendable {
     _ beats: AsyncStream<Void>.Continuation, _ yield: @escaping @Sendable (Hint) -> Void
   ) async throws {
     var decoder = EventStreamDecoder()
+    var pacer = Pacer(burst: Self.eventsPerSecond)
     for try await chunk in stream.body {
       pulse.beat(at: environment.now)
       memory.silentStreams = 0
@@ -101,6 +105,9 @@ struct EventFeed: Sendable {
         throw TokenServerError.unreachable("the event stream is malformed: \(error)")
       }
       for event in events {
+        let earliest = pacer.earliest(environment.now)
+        if earliest > environment.now { try await environment.sleep(until: earliest) }
+        pacer.note(environment.now)
         if !event.id.isEmpty { memory.cursor = event.id }
         guard let content = try? JSON.decode(DeviceEvent.self, from: Array(event.data.utf8)) else { continue }
         if let nonce = content.dpopNonce { await client.use(nonce: nonce) }

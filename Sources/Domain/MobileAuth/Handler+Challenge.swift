@@ -80,7 +80,7 @@ extension Handler {
         request = again
       } catch let fault as TokenServerError { return .refused(fault) }
     }
-    await begin(pending.transaction)
+    await begin(LastPrompt.Subject(request.contents))
     shownRequest.begin(request)
     let announced = environment.now
     if !panel.canType, case .choice(let challenge) = request.contents.challenge, challenge.pin == nil {

@@ -196,7 +196,7 @@ package struct Handler: Sendable {
 
   /// Prepares the panel for a request, or for a panel task (nil). Shows `anotherRequest` if another subject was shown
   /// recently.
-  func begin(_ subject: TransactionID?) async {
+  func begin(_ subject: LastPrompt.Subject?) async {
     await panel.note(openRequests: subject == nil ? 0 : askable.count)
     if lastPrompt.begin(subject, at: environment.now) { await panel.show(.anotherRequest) }
   }
@@ -255,12 +255,13 @@ package struct Handler: Sendable {
       switch ending {
       case .answered(let response, let sealing):
         let outcome = try await deliver(response, sealing, to: server)
-        // Without an indication of how this request ended, its user may take the next one for it.
-        if outcome.indications.isEmpty { lastPrompt.end(at: environment.now) } else { lastPrompt.forget() }
         guard case .retryEntry(_, let fault) = outcome else {
+          // Without an indication of how this request ended, its user may take the next one for it.
+          if outcome.indications.isEmpty { lastPrompt.end(at: environment.now) } else { lastPrompt.forget() }
           isAnswered = true
           return
         }
+        lastPrompt.end(at: environment.now)
         (pinEnd, failure) = (keepAfterWrongEntry(pending), .init(fault))
       case .preempted: return inbox.pending.keepOnPanel(pending.transaction)
       case .makesWay: return

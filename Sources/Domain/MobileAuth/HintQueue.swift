@@ -54,17 +54,20 @@ extension Hint {
 }
 
 /// Limits how often something happens: at once up to `burst` times, then `burst` times in each second.
-struct Pacer {
-  private static let burst = 5
+package struct Pacer {
+  private let burst: Int
   private var former: [MonotonicInstant] = []
 
+  /// - Parameter burst: at least 1.
+  package init(burst: Int = 5) { self.burst = burst }
+
   /// When the next one may happen.
-  func earliest(_ now: MonotonicInstant) -> MonotonicInstant {
-    former.count < Self.burst ? now : max(now, former[0] + .seconds(1))
+  package func earliest(_ now: MonotonicInstant) -> MonotonicInstant {
+    former.count < burst ? now : max(now, former[0] + .seconds(1))
   }
 
-  mutating func note(_ now: MonotonicInstant) {
-    if former.count == Self.burst { former.removeFirst() }
+  package mutating func note(_ now: MonotonicInstant) {
+    if former.count == burst { former.removeFirst() }
     former.append(now)
   }
 }

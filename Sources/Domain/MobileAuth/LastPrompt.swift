@@ -2,14 +2,26 @@
 import Synchronization
 
 /// The subject that the panel showed last. A change of subject must be visible: two requests that look the same could
-/// be mistaken for each other, and the user could type a PIN for the wrong account.
+/// be mistaken for each other, and the user could type a PIN for the wrong account. A request that is fetched again
+/// after a wrong PIN is another subject if the token server has signed other texts.
 package final class LastPrompt: Sendable {
   /// After this time no user is still about to answer the earlier subject.
   static let memory = Duration.seconds(10)
 
+  /// What of a request must not change unseen.
+  package struct Subject: Sendable, Equatable {
+    fileprivate let transaction: TransactionID
+    private let type: String
+    private let texts: VerifiedTexts?
+
+    package init(_ contents: VerifiedContents) {
+      (transaction, type, texts) = (contents.transaction, contents.type, contents.texts)
+    }
+  }
+
   private struct State {
     /// Nil for a panel task.
-    var subject: TransactionID?
+    var subject: Subject?
     var isThere = false
     /// Nil while the subject is shown.
     var end: MonotonicInstant?
@@ -18,13 +30,15 @@ package final class LastPrompt: Sendable {
   private let state = Mutex(State())
 
   /// Records that the panel is about to show this subject.
-  /// - Returns: whether another subject was shown recently without an indication of its end.
-  func begin(_ subject: TransactionID?, at now: MonotonicInstant) -> Bool {
+  /// - Returns: whether another subject was shown recently without an indication of its end, or the same request was
+  ///   shown last, with other texts.
+  func begin(_ subject: Subject?, at now: MonotonicInstant) -> Bool {
     state.withLock { state in
       let isRecent = state.isThere && state.end.map { now - $0 < Self.memory } ?? true
       let isOther = subject == nil || state.subject != subject
+      let isChanged = isOther && subject != nil && state.subject?.transaction == subject?.transaction
       state = State(subject: subject, isThere: true)
-      return isRecent && isOther
+      return isRecent && isOther || isChanged
     }
   }
 

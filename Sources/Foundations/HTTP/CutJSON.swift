@@ -2,8 +2,10 @@
 /// Finds the complete elements of a truncated JSON body.
 package enum CutJSON {
   /// Returns the complete objects and arrays at a depth, in one pass over arbitrary bytes.
-  /// - Parameter wanted: the number of enclosing objects and arrays: in `{"a":[X]}`, X is at depth 2.
-  package static func elements(in bytes: [UInt8], depth wanted: Int) -> [ArraySlice<UInt8>] {
+  /// - Parameters:
+  ///   - wanted: the number of enclosing objects and arrays: in `{"a":[X]}`, X is at depth 2.
+  ///   - most: no more than the first ones.
+  package static func elements(in bytes: [UInt8], depth wanted: Int, most: Int) -> [ArraySlice<UInt8>] {
     var found: [ArraySlice<UInt8>] = []
     var (depth, start, isInText, isEscaped) = (0, 0, false, false)
     for (index, byte) in bytes.enumerated() {
@@ -25,7 +27,7 @@ package enum CutJSON {
       case UInt8(ascii: "}"), UInt8(ascii: "]"):
         depth -= 1
         if depth == wanted { found.append(bytes[start...index]) }
-        if depth <= 0 { return found }
+        if depth <= 0 || found.count >= most { return found }
       default: break
       }
     }

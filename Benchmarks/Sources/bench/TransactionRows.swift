@@ -114,7 +114,7 @@ final class TransactionRows {
     return [
       Row(what, answered, goal: rate.text(0), met: load.perSecond >= 0.99 * rate),
       Row("  created to answered", load.latency, goal: "p99 < 100 ms", met: load.unanswered == 0 && load.p99 < 0.1),
-      Row("  processor", load.shares),
+      Row("  processor", load.shares), load.each,
     ]
   }
 

@@ -2,6 +2,7 @@
 import Foundation
 import Glibc
 import NIOPosix
+import ServerTestSupport
 import Synchronization
 
 @testable import ReferenceServer
@@ -20,25 +21,12 @@ final class CallbackListener: Sendable {
   ///   - responses: the number of responses on one connection; the request after these ends the connection.
   ///   - response: the head of each.
   init(
-    answering: Bool, address text: String = "127.0.0.1", responses: Int = 1,
+    answering: Bool, address: String = "127.0.0.1", responses: Int = 1,
     response: String = "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
   ) throws {
     self.responses = responses
     self.response = Array(response.utf8)
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    inet_pton(AF_INET, text, &address.sin_addr)
-    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-    withUnsafeMutablePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        _ = bind(descriptor, $0, length)
-        _ = listen(descriptor, 1024)
-        _ = getsockname(descriptor, $0, &length)
-      }
-    }
-    self.descriptor = descriptor
-    port = Int(UInt16(bigEndian: address.sin_port))
+    (descriptor, port) = try listen(at: address)
     if answering { Thread.detachNewThread { [self] in answer() } }
   }
 

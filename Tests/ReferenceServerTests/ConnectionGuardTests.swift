@@ -125,6 +125,29 @@ private struct GuardedConnection {
     #expect(try GuardedConnection(in: table).channel.isActive)
   }
 
+  /// Kept connections do not count, and a request on one is handled although its source is at its limit.
+  @Test("A kept connection at the limit of its source gets no stream for a device without a user") func keptStream()
+    throws
+  {
+    let table = ConnectionTable(limit: 9, limitPerSource: 1)
+    let connection = try GuardedConnection(in: table)
+    try connection.serve("a")
+    let other = try GuardedConnection(in: table)
+    #expect(other.channel.isActive)
+    func beginStream(isCounted: Bool) throws {
+      try connection.channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream(isCounted: isCounted)).wait()
+    }
+    try connection.request()
+    #expect(throws: ConnectionGuard.SourceLimitError.self) { try beginStream(isCounted: true) }
+    try connection.respond()
+    try other.channel.close().wait()
+    try connection.request()
+    try beginStream(isCounted: true)
+    #expect(try !GuardedConnection(in: table).channel.isActive)
+    try connection.channel.close().wait()
+    #expect(try GuardedConnection(in: table).channel.isActive)
+  }
+
   // MARK: Connections of devices
 
   @Test("The connection of a device is kept for its next request, and has the deadline of requests then")

@@ -3,6 +3,7 @@ import Foundation
 import Glibc
 import NIOCore
 import NIOPosix
+import ServerTestSupport
 import Testing
 
 @testable import TokenServerCore
@@ -32,18 +33,7 @@ import Testing
   }
 
   private func connect(to listener: any Channel) throws -> Int32 {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = UInt16(listener.localAddress?.port ?? 0).bigEndian
-    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
-    let result = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-      }
-    }
-    try #require(result == 0)
-    return descriptor
+    try ServerTestSupport.connect(to: listener.localAddress?.port ?? 0, from: "127.0.0.1")
   }
 
   /// Makes the kernel drop all packets that arrive at the socket, including acknowledgments, so that the peer gets no

@@ -51,7 +51,7 @@ final class Peer: Sendable {
     }
     for message in messages where (try? await socket.send(message)) == nil { break }
     if closes { socket.end() }
-    _ = try? await receiving.finished()
+    await receiving.value
   }
 }
 

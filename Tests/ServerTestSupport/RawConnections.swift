@@ -34,6 +34,28 @@ package func connect(to port: Int, from source: String) throws -> Int32 {
   return descriptor
 }
 
+/// Listens at a free port of an address of this machine.
+/// - Returns: a descriptor, which the caller closes, and the port.
+package func listen(at address: String) throws -> (descriptor: Int32, port: Int) {
+  let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  guard descriptor >= 0 else { throw SocketError(what: "socket", number: errno) }
+  var own = sockaddr_in()
+  own.sin_family = sa_family_t(AF_INET)
+  inet_pton(AF_INET, address, &own.sin_addr)
+  var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+  let isListening = withUnsafeMutablePointer(to: &own) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      bind(descriptor, $0, length) == 0 && Glibc.listen(descriptor, 1024) == 0
+        && getsockname(descriptor, $0, &length) == 0
+    }
+  }
+  guard isListening else {
+    close(descriptor)
+    throw SocketError(what: "listen", number: errno)
+  }
+  return (descriptor, Int(UInt16(bigEndian: own.sin_port)))
+}
+
 /// Raises this process's soft limit of open files.
 package func raiseDescriptorLimit(to wanted: UInt) throws {
   let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

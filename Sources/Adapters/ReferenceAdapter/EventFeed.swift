@@ -106,7 +106,10 @@ struct EventFeed: Sendable {
       }
       for event in events {
         let earliest = pacer.earliest(environment.now)
-        if earliest > environment.now { try await environment.sleep(until: earliest) }
+        if earliest > environment.now {
+          try await environment.sleep(until: earliest)
+          pulse.beat(at: environment.now)
+        }
         pacer.note(environment.now)
         if !event.id.isEmpty { memory.cursor = event.id }
         guard let content = try? JSON.decode(DeviceEvent.self, from: Array(event.data.utf8)) else { continue }

@@ -11,11 +11,11 @@ package final class LastPrompt: Sendable {
   /// What of a request must not change unseen.
   package struct Subject: Sendable, Equatable {
     fileprivate let transaction: TransactionID
-    private let type: String
+    private let account: AccountID?
     private let texts: VerifiedTexts?
 
     package init(_ contents: VerifiedContents) {
-      (transaction, type, texts) = (contents.transaction, contents.type, contents.texts)
+      (transaction, account, texts) = (contents.transaction, contents.account, contents.texts)
     }
   }
 

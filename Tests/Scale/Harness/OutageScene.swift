@@ -119,8 +119,8 @@ final class OutageScene: Sendable {
     }
     let deadline = ContinuousClock.now + Self.longestCallback
     while !unexpected().isEmpty, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(200)) }
-    // A server that does not know of another's success would be about to repeat it.
-    try await Task.sleep(for: .seconds(2))
+    // Servers look for callbacks every five seconds.
+    try await Task.sleep(for: .seconds(6))
     #expect(unexpected().isEmpty)
   }
 

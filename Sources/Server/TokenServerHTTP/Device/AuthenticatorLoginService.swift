@@ -105,7 +105,13 @@ struct AuthenticatorLoginService: Sendable {
     }
     let token = newToken(attempt, record.kind)
     let now = gate.clock.now()
-    try await gate.store.write { try token.insert(into: $0, now: now) }
+    try await gate.store.write { records in
+      // The profile may be another user's by now.
+      guard try records.authenticator(attempt.name)?.registrationID == record.registrationID else {
+        throw Self.refusal("The authenticator was registered again since.", .invalidRequest)
+      }
+      try token.insert(into: records, now: now)
+    }
     return response(token, try? JSON.decode(CustomInfo.self, from: reply.body))
   }
 

@@ -70,7 +70,13 @@ struct LoginService: Sendable {
     }
     let token = NewAccessToken(for: attempt.clientID, profileID: attempt.profileID, by: .pin, hasher: gate.hasher)
     let now = gate.clock.now()
-    try await gate.store.write { try token.insert(into: $0, now: now) }
+    try await gate.store.write { records in
+      // The profile may be another user's by now.
+      guard let current = try records.profile(attempt.profileID, on: attempt.clientID), !current.isDeleted,
+        let key = current.knowledge?.publicKey, assertion.isSigned(by: key)
+      else { throw Self.deregistered(attempt) }
+      try token.insert(into: records, now: now)
+    }
     return .json(token.response)
   }
 

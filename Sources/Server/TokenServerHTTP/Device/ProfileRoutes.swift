@@ -97,7 +97,11 @@ struct ProfileRoutes: Sendable {
 
   /// A key for this profile alone: a new one, unless the one of the last exchange was never acknowledged.
   private func ownKey(of profile: Profile) async throws -> OpenPGPKey {
-    if !profile.hasKeys, let unused = profile.serverKey, let key = try? await keyring.key(unused) { return key }
+    if !profile.hasKeys, let unused = profile.serverKey,
+      try await gate.store.read({ try $0.sharedServerKey() }) != unused, let key = try? await keyring.key(unused)
+    {
+      return key
+    }
     return try await keyring.make()
   }
 

@@ -8,7 +8,7 @@ import TokenServerCore
 /// response. Each later request has the same deadline; between requests the connection may be idle for a limited time,
 /// which is longer for a device: the user waits for its next request, and a new connection costs two round trips more.
 /// An authenticated event stream has no deadline, ends when the client closes, and does not count for its source
-/// address.
+/// address if its device has a user.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
@@ -18,13 +18,17 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   /// Outbound events of a request.
   enum Event: Sendable {
     /// Its client is authenticated as a device and gets an event stream or a long poll.
-    /// - Parameter isCounted: whether the connection still counts for its source.
+    /// - Parameter isCounted: whether the connection counts for its source. If it does and the source is at its limit,
+    ///   the event fails with `SourceLimitError`.
     case beginsStream(isCounted: Bool)
     /// Its client is authenticated as this device. The connection is kept for it from now on, except after a stream.
     case keep(for: String)
     /// What to do if the client disconnects before the response ends. Replaces a former one.
     case atClose(@Sendable () -> Void)
   }
+
+  /// The source of the connection has as many as it may.
+  struct SourceLimitError: Error {}
 
   private enum Counted { case no, forSource, inAllAlone }
 
@@ -153,9 +157,18 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   private func beginStream(isCounted: Bool, _ promise: EventLoopPromise<Void>?) {
-    if counted == .forSource, !isCounted {
+    switch (counted, isCounted) {
+    case (.forSource, false):
       table.release(from: source)
       counted = .inAllAlone
+    case (.inAllAlone, true):
+      // A connection that was kept for its device.
+      guard table.attribute(to: source) else {
+        promise?.fail(SourceLimitError())
+        return
+      }
+      counted = .forSource
+    default: break
     }
     isStreaming = true
     deadline = nil

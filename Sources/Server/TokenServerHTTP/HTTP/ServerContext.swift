@@ -2,6 +2,7 @@
 import Cryptography
 import Hummingbird
 import NIOCore
+import ReferenceProtocol
 import TokenServerCore
 
 /// The context of a request for its handler.
@@ -22,8 +23,13 @@ struct ServerContext: RequestContext {
   /// Marks the response as an event stream or a long poll of an authenticated device.
   /// - Parameter hasUser: whether the device has a user. Whoever has a fleet token can register many that have none:
   ///   theirs count for the client's address.
+  /// - Throws: `rateLimited` if the address has as many connections as it may.
   func beginStream(hasUser: Bool) async throws {
-    try await channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream(isCounted: !hasUser))
+    do {
+      try await channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream(isCounted: !hasUser))
+    } catch is ConnectionGuard.SourceLimitError {
+      throw DeviceAPIError(.rateLimited, header: .retryAfter(seconds: 60))
+    }
   }
 
   /// Keeps the connection open for the next requests of an authenticated device.

@@ -55,7 +55,7 @@ package struct PostgreSQLAddress: Sendable, Equatable {
     guard let seconds = Int(seconds), (2...longest).contains(seconds) else {
       throw AddressError(
         description: """
-          connect_timeout of the database URL is a number of seconds from 2 to \(longest): at most 8 s for all hosts
+          connect_timeout of the database URL is a number of seconds from 2 to \(longest): at most 8 s for all hosts together
           """)
     }
     return seconds

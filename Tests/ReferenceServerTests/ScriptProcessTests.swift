@@ -108,9 +108,7 @@ import Testing
     try #require(mkfifo(folder + "/lines", 0o600) == 0)
     let lines = open(folder + "/lines", O_RDWR | O_CLOEXEC)
     defer { close(lines) }
-    try "#!/bin/sh\nread -r line <'\(folder)/lines'\necho '{\"status\":2000}'\n".write(
-      toFile: file, atomically: true, encoding: .utf8)
-    try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: file)
+    try writeExecutable("#!/bin/sh\nread -r line <'\(folder)/lines'\necho '{\"status\":2000}'\n", to: file)
     let scripts = ScriptProcesses(directory: ServerDirectory(path: folder), log: DeviceLog(Logger(label: "test")))
     var authenticator = ServerConfiguration.Authenticator(id: "a", name: "A", kind: .custom)
     (authenticator.scripts, authenticator.timeLimitSeconds) = (folder, 240)
@@ -131,7 +129,7 @@ import Testing
       return results
     }
     #expect(results.count { $0 == nil } >= 1 && results.contains { $0 != nil })
-    #expect(results.compactMap { $0 }.allSatisfy { $0 == ScriptResult(status: 2000) })
+    #expect(results.compactMap { $0 }.allSatisfy { $0 == ScriptResult(status: 2000) }, "\(results)")
   }
 }
 

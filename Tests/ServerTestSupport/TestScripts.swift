@@ -18,9 +18,7 @@ package struct TestScripts: Sendable {
 
   /// Writes an executable.
   package func write(_ step: String, _ text: String, mode: Int = 0o755) throws {
-    let path = "\(folder)/\(step)"
-    try text.write(toFile: path, atomically: true, encoding: .utf8)
-    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+    try writeExecutable(text, to: "\(folder)/\(step)", mode: mode)
   }
 
   /// Chooses the output of the next runs.
@@ -40,4 +38,12 @@ package struct TestScripts: Sendable {
       (try? JSONSerialization.jsonObject(with: Data($0.utf8))) as? [String: any Sendable]
     }
   }
+}
+
+/// Writes a program by another process. A descriptor for writing in this process would be inherited by the programs that
+/// other tests start at that moment, and as long as it is open the file cannot be run (`ETXTBSY`).
+package func writeExecutable(_ text: String, to path: String, mode: Int = 0o755) throws {
+  let script = #"printf '%s' "$1" >"$2.new" && chmod "$3" "$2.new" && mv "$2.new" "$2""#
+  let output = try run("/bin/sh", ["-c", script, "sh", text, path, String(mode, radix: 8)])
+  guard output.status == 0 else { throw CocoaError(.fileWriteUnknown, userInfo: [NSFilePathErrorKey: path]) }
 }

@@ -40,8 +40,8 @@ package struct TestScripts: Sendable {
   }
 }
 
-/// Writes a program by another process. A descriptor for writing in this process would be inherited by the programs that
-/// other tests start at that moment, and as long as it is open the file cannot be run (`ETXTBSY`).
+/// Writes a program by another process. A descriptor for writing in this process would be inherited by the programs
+/// that other tests start at that moment, and as long as it is open the file cannot be run (`ETXTBSY`).
 package func writeExecutable(_ text: String, to path: String, mode: Int = 0o755) throws {
   let script = #"printf '%s' "$1" >"$2.new" && chmod "$3" "$2.new" && mv "$2.new" "$2""#
   let output = try run("/bin/sh", ["-c", script, "sh", text, path, String(mode, radix: 8)])

@@ -33,13 +33,24 @@ package enum ServerDirectories {
   }
 
   private static func initialize(_ database: [String] = []) throws -> String {
-    let made = path()
-    for command in [["init", "--no-pin"] + database, ["user", "add", "alice"]] {
-      let output = try run(BuiltProgram.path("token-server"), command + ["--directory", made])
-      guard output.status == 0 else { throw Curl.CurlError(description: "\(command): \(output.errors)") }
-    }
+    let made = try initialize(with: BuiltProgram.path("token-server"), database)
     keep(made)
     return made
+  }
+
+  private static func initialize(with program: String, _ database: [String]) throws -> String {
+    let made = path()
+    for command in [["init", "--no-pin"] + database, ["user", "add", "alice"]] {
+      let output = try run(program, command + ["--directory", made])
+      guard output.status == 0 else { throw Curl.CurlError(description: "\(command): \(output.errors)") }
+    }
+    return made
+  }
+
+  /// - Parameter program: a `token-server` of any version that has PostgreSQL.
+  /// - Returns: the directory of a server that this program initialized, with a database of its own.
+  static func onPostgreSQL(of program: String) throws -> String {
+    try initialize(with: program, ["--database", try TestPostgreSQL.newDatabase()])
   }
 
   /// Returns the path of a new directory, which does not exist yet.

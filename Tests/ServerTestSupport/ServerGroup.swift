@@ -7,6 +7,7 @@ import Synchronization
 /// Several servers on one PostgreSQL database, behind HAProxy.
 package final class ServerGroup: Sendable {
   private struct Member {
+    var executable: String
     var program: RunningProgram
     let directory: String
     let port: Int
@@ -23,7 +24,8 @@ package final class ServerGroup: Sendable {
   /// - Parameters:
   ///   - directory: that of the first server; the others have copies of it.
   ///   - port: of the balancer.
-  init(of count: Int, in directory: String, port: Int) throws {
+  ///   - executable: the path of `token-server`.
+  init(of count: Int, in directory: String, port: Int, _ executable: String) throws {
     let url = "https://127.0.0.1:\(port)"
     try Self.edit(directory + "/config.toml") { text in
       let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
@@ -43,8 +45,9 @@ package final class ServerGroup: Sendable {
         }
       }
       try Self.edit(own + "/config.toml") { Self.configuration($0, withOperationsOn: operations) }
-      let program = try Self.serve(own, port: port).0
-      members.append(Member(program: program, directory: own, port: port, operations: operations))
+      let program = try Self.serve(own, port: port, executable).0
+      members.append(
+        Member(executable: executable, program: program, directory: own, port: port, operations: operations))
     }
     self.url = url
     first = members[0].program
@@ -64,10 +67,10 @@ package final class ServerGroup: Sendable {
 
   /// Starts a server.
   /// - Returns: the process, and the issuer that it prints.
-  static func serve(_ directory: String, port: Int) throws -> (RunningProgram, String) {
+  static func serve(_ directory: String, port: Int, _ executable: String) throws -> (RunningProgram, String) {
     let log = directory + "/log"
     let program = try RunningProgram(
-      BuiltProgram.path("token-server"), ["serve", "--directory", directory, "--port", String(port)], errors: log)
+      executable, ["serve", "--directory", directory, "--port", String(port)], errors: log)
     guard let line = program.nextLine(), line.hasPrefix("listening on ") else {
       let complaint = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
       throw Curl.CurlError(description: "serve did not start: \(complaint)")
@@ -89,11 +92,14 @@ package final class ServerGroup: Sendable {
     program.waitForEnd()
   }
 
-  /// - Parameter index: as for `restart`; of a killed server.
-  package func startServer(_ index: Int) throws {
-    let member = members.withLock { $0[index] }
-    let program = try Self.serve(member.directory, port: member.port).0
-    members.withLock { $0[index].program = program }
+  /// - Parameters:
+  ///   - index: as for `restart`; of a server that has ended.
+  ///   - executable: the path of another version of `token-server`; nil for the same as before.
+  package func startServer(_ index: Int, with executable: String? = nil) throws {
+    var member = members.withLock { $0[index] }
+    member.executable = executable ?? member.executable
+    member.program = try Self.serve(member.directory, port: member.port, member.executable).0
+    members.withLock { [member] in $0[index] = member }
   }
 
   /// Ends a server as an operator does, and waits for its end.

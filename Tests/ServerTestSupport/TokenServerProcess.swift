@@ -9,6 +9,7 @@ package final class TokenServerProcess: Sendable {
   package let url: String
   /// Trusts the server's certificate authority.
   package let curl: Curl
+  private let executable: String
   private let program: RunningProgram
   /// Several servers, of which `program` is the first.
   package let group: ServerGroup?
@@ -18,12 +19,15 @@ package final class TokenServerProcess: Sendable {
   ///   - directory: the directory of a stopped server, to start it again; nil for a copy of a newly initialized one.
   ///   - port: the port; 0 selects a free port.
   ///   - servers: more than one are processes on one PostgreSQL database, behind HAProxy.
+  ///   - executable: the path of another version of `token-server`, for several servers; nil for the built one.
   package init(
     configuration: String? = nil, directory: String? = nil, port: Int = 0,
-    servers: Int = TestDeployment.serverCount
+    servers: Int = TestDeployment.serverCount, executable: String? = nil
   ) throws {
+    self.executable = try executable ?? BuiltProgram.path("token-server")
     self.directory =
-      try directory ?? ServerDirectories.new(onPostgreSQL: TestDeployment.usesPostgreSQL || servers > 1)
+      try directory ?? executable.map(ServerDirectories.onPostgreSQL)
+      ?? ServerDirectories.new(onPostgreSQL: TestDeployment.usesPostgreSQL || servers > 1)
     if let configuration {
       // The callbacks of tests go to this machine.
       let database = TestDeployment.database(of: self.directory).map { "\n[database]\nurl = \"\($0)\"\n" } ?? ""
@@ -33,11 +37,11 @@ package final class TokenServerProcess: Sendable {
     // Of the kernel's choice, a client could get the port while the server is stopped.
     let port = port == 0 ? try FreePort.reserve() : port
     if servers > 1 {
-      let group = try ServerGroup(of: servers, in: self.directory, port: port)
+      let group = try ServerGroup(of: servers, in: self.directory, port: port, self.executable)
       (self.group, program, url) = (group, group.first, group.url)
     } else {
       group = nil
-      (program, url) = try ServerGroup.serve(self.directory, port: port)
+      (program, url) = try ServerGroup.serve(self.directory, port: port, self.executable)
     }
     curl = Curl(certificateAuthority: self.directory + "/ca.pem")
   }
@@ -67,8 +71,7 @@ package final class TokenServerProcess: Sendable {
   /// Runs a command with `--json` while the server runs.
   @discardableResult
   package func admin(_ arguments: String...) throws -> [String: any Sendable] {
-    let output = try run(
-      BuiltProgram.path("token-server"), arguments + ["--directory", directory, "--json"])
+    let output = try run(executable, arguments + ["--directory", directory, "--json"])
     guard output.status == 0 else { throw Curl.CurlError(description: "\(arguments): \(output.errors)") }
     return try JSONSerialization.jsonObject(with: Data(output.bytes)) as? [String: any Sendable] ?? [:]
   }
@@ -76,7 +79,7 @@ package final class TokenServerProcess: Sendable {
   /// A new portal's credentials.
   package func addPortal(_ id: String = "portal", _ options: String...) throws -> (id: String, secret: String) {
     let output = try run(
-      BuiltProgram.path("token-server"), ["api-client", "add", id, "--directory", directory, "--json"] + options)
+      executable, ["api-client", "add", id, "--directory", directory, "--json"] + options)
     let made = try JSONSerialization.jsonObject(with: Data(output.bytes)) as? [String: String]
     guard let secret = made?["client_secret"] else { throw Curl.CurlError(description: output.errors) }
     return (id, secret)

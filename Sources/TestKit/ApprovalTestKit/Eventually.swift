@@ -25,23 +25,3 @@ package func eventually(
     if turns < 10_000 { await Task.yield() } else { try await Task.sleep(for: .milliseconds(1)) }
   }
 }
-
-extension ManualClock {
-  /// Advances the clock, and lets the tasks of this process run, again and again until `condition` holds. It is not
-  /// advanced while no task sleeps.
-  /// - Parameters:
-  ///   - step: by which it advances at a time.
-  ///   - what: named in the error, with the source location of the call.
-  /// - Throws: as `eventually`.
-  package func advance(
-    by step: Duration, until what: String, file: String = #fileID, line: Int = #line,
-    isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Bool
-  ) async throws {
-    try await eventually(what, file: file, line: line) {
-      if try await condition() { return true }
-      if hasSleepers { advance(by: step) }
-      for _ in 0..<100 { await Task.yield() }
-      return false
-    }
-  }
-}

@@ -10,13 +10,15 @@ import Testing
 
   init() throws { fixture = try DatabaseFixture() }
 
-  @Test("Creates a file that only its owner can access") func createsAFileThatOnlyItsOwnerCanAccess() throws {
-    let before = umask(0)
-    defer { umask(before) }
-    try fixture.connection().execute("CREATE TABLE t (x)")
-    var status = stat()
-    #expect(lstat(fixture.database, &status) == 0)
-    #expect(status.st_mode == S_IFREG | 0o600)
+  @Test("Creates a file that only its owner can access") func createsAFileThatOnlyItsOwnerCanAccess() async {
+    await #expect(processExitsWith: .success) {
+      umask(0)
+      let fixture = try DatabaseFixture()
+      try fixture.connection().execute("CREATE TABLE t (x)")
+      var status = stat()
+      #expect(lstat(fixture.database, &status) == 0)
+      #expect(status.st_mode == S_IFREG | 0o600)
+    }
   }
 
   @Test("Rejects other kinds of files", arguments: ["readable", "symbolic link", "directory", "FIFO"])

@@ -14,21 +14,22 @@ import Vault
   }
 
   @Test("And its files are for their owner only, with any umask") func andItsFilesAreForTheirOwnerOnlyWithAnyUmask()
-    throws
+    async
   {
-    let inner = "\(fixture.path)/inner"
-    let before = umask(0)
-    defer { umask(before) }
-    let vault = try Vault.open(
-      directory: inner, deviceSecret: try DeviceSecret.load(stateDirectory: inner, credentialsDirectory: nil))
-    try vault.record(entry(.opened))
-    #expect(permissions(of: inner) == 0o700)
-    #expect(names(in: inner) == ["device-secret", "vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal"])
-    #expect(permissions(of: "\(inner)/vault.sqlite3") == 0o600)
-    #expect(permissions(of: "\(inner)/vault.sqlite3-shm") == 0o600)
-    #expect(permissions(of: "\(inner)/vault.sqlite3-wal") == 0o600)
-    for name in names(in: inner) { unlink("\(inner)/\(name)") }
-    rmdir(inner)
+    await #expect(processExitsWith: .success) { [path = fixture.path as String] in
+      umask(0)
+      let inner = "\(path)/inner"
+      let vault = try Vault.open(
+        directory: inner, deviceSecret: try DeviceSecret.load(stateDirectory: inner, credentialsDirectory: nil))
+      try vault.record(entry(.opened))
+      #expect(permissions(of: inner) == 0o700)
+      #expect(names(in: inner) == ["device-secret", "vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal"])
+      #expect(permissions(of: "\(inner)/vault.sqlite3") == 0o600)
+      #expect(permissions(of: "\(inner)/vault.sqlite3-shm") == 0o600)
+      #expect(permissions(of: "\(inner)/vault.sqlite3-wal") == 0o600)
+      for name in names(in: inner) { unlink("\(inner)/\(name)") }
+      rmdir(inner)
+    }
   }
 
   @Test("That others can enter is refused", arguments: [0o701, 0o710, 0o750, 0o755, 0o777, 0o1777] as [mode_t])

@@ -74,7 +74,8 @@ extension EndToEnd {
         try await fixture.token.log.line(with: "the broker cannot be reached", from: mark)
         try await fixture.approve()
         try await fixture.broker.start()
-        try await fixture.token.log.line(with: "listening at the broker", from: mark)
+        // The pause between attempts grows to a minute.
+        try await fixture.token.log.line(with: "listening at the broker", from: mark, within: .seconds(150))
         try await fixture.approve()
       }
     }

@@ -167,13 +167,28 @@ extension EndToEnd {
       try await fixture.enrolled().expectApproval(typing: Self.pin)
     }
 
+    /// Fails if the time is that of requests that are repeated, 1.5 s.
+    @Test("An enrollment waits for a network process that is slow to accept an order") func slow() async throws {
+      try await withPINScene(users: [], settings: Self.settings, isSplit: true) { fixture in
+        try await behind({ .passed($0) }, fixture) { hostile in
+          let uri = try await fixture.server.activation(for: "alice")
+          hostile.delay = .seconds(2)
+          try await fixture.token.enroll(uri, name: "alice", choosing: Self.pin).succeeded()
+          hostile.delay = .zero
+          try await fixture.enrolled().expectApproval(typing: Self.pin)
+        }
+      }
+    }
+
     // MARK: Scenes
 
     /// A token without accounts behind a network process that records what it is asked.
     private func withHostileScene(_ body: (EndToEndFixture, RecordedOrders) async throws -> Void) async throws {
       try await withPINScene(users: [], settings: Self.settings, isSplit: true) { fixture in
         let orders = RecordedOrders()
-        try await behind({ orders.add($0) ? .passed($0) : .unanswered }, fixture) { try await body(fixture, orders) }
+        try await behind({ orders.add($0) ? .passed($0) : .unanswered }, fixture) { _ in
+          try await body(fixture, orders)
+        }
       }
     }
 
@@ -185,20 +200,21 @@ extension EndToEnd {
       try await withPINScene(users: [], settings: Self.settings, isSplit: true) { fixture in
         let man = try ManInTheMiddle(
           replacing: values, thoroughly: isThorough, through: fixture.token.relayPath)
-        try await behind({ man.treat($0) }, fixture) { try await body(fixture, man) }
+        try await behind({ man.treat($0) }, fixture) { _ in try await body(fixture, man) }
       }
     }
 
     private func behind(
       _ treat: @escaping @Sendable ([UInt8]) -> HostileNetwork.Treatment, _ fixture: EndToEndFixture,
-      _ body: () async throws -> Void
+      _ body: (HostileNetwork) async throws -> Void
     ) async throws {
       try await fixture.token.stop()
       let path = fixture.folder.file("hostile.relay")
       let hostile = try HostileNetwork(at: path, before: fixture.token.relayPath, treat: treat)
       defer { hostile.end() }
       try await fixture.token.startDevice(at: path)
-      try await body()
+      try await fixture.token.log.line(with: "reached the network process")
+      try await body(hostile)
       // The scene verifies the audit chain.
       if try !fixture.token.running.isRunning { try await fixture.token.start() }
     }

@@ -48,8 +48,8 @@ extension EndToEnd {
           try await fixture.portal.cancel(transaction)
         }
 
-        hostile.share = 0
         let mark = try fixture.token.log.mark
+        hostile.share = 0
         try await fixture.token.log.line(with: "] connected to", from: mark, within: .seconds(120))
         #expect(try await fixture.token.accounts() == [.init(account: fixture.account, stage: "active")])
         try await fixture.approve()

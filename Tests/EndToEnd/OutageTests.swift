@@ -45,8 +45,9 @@ extension EndToEnd {
       try await withScene { fixture in
         let transaction = try await fixture.ask()
         try await fixture.token.log.line(with: "opened request \(transaction)")
+        let dead = try fixture.token.log.mark
         try await die(death, fixture.server)
-        try await fixture.token.log.line(with: "not connected to")
+        try await fixture.token.log.line(with: "not connected to", from: dead)
         let pending = try await fixture.token.command("pending", "--json")
         #expect(pending.exit == .code(69) && pending.errors.contains("\"number\":9001"), "\(pending.errors)")
         #expect(try await fixture.token.pendingRequests().map(\.stale) == [true])

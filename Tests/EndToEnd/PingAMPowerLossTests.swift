@@ -69,9 +69,10 @@ extension EndToEnd {
         try await eyes.output.line(with: "idle, connected")
         let login = try await fixture.login()
         fixture.am.forget(login.push)
+        let mark = eyes.output.mark
         try await fixture.token.answer(login.token, with: .hold, from: login.mark)
-        try await eyes.output.line(with: "a request could not be answered: see the log")
-        try await eyes.output.line(with: "idle, connected", from: eyes.output.mark)
+        try await eyes.output.line(with: "a request could not be answered: see the log", from: mark)
+        try await eyes.output.line(with: "idle, connected", from: mark)
       }
     }
 

@@ -42,8 +42,9 @@ extension EndToEnd {
       switch moment {
       case .idle, .challenged: break
       case .held:
+        let eyes = try fixture.token.watchLED()
         holding = try ChildProcess(Program.token, ["simulate", "hold", "30", "--state", fixture.token.state])
-        try await fixture.token.shows("held long enough: release to accept")
+        try await eyes.output.line(with: "held long enough: release to accept")
       case .answering:
         try await fixture.server.kill9()
         try await fixture.token.answer(transaction, with: .hold)

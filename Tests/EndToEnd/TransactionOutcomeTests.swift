@@ -16,6 +16,7 @@ extension EndToEnd {
       [[type]]
       name = "lone"
       method = "push"
+      request_expires_in = 600
       supersede = true
       """
 

@@ -64,7 +64,7 @@ import UnixSockets
       let http = RelayHTTPTransport(trust: ServerTrust(), through: relay)
       for _ in 1...3 {
         let failure = await #expect(throws: HTTPTransportError.self) {
-          try await http.send(HTTPRequest(.get, "https://127.0.0.1:\(port)/"))
+          try await http.send(HTTPRequest(.get, "https://127.0.0.1:\(port)/", deadline: .seconds(60)))
         }
         guard case .unreachable(let why) = failure else {
           Issue.record("\(String(describing: failure))")

@@ -24,6 +24,7 @@ import Testing
     name = "Badge"
     kind = "custom"
     scripts = "badge"
+    time_limit_seconds = 60
     """
 
   static let types = """

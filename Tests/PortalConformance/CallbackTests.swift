@@ -65,7 +65,7 @@ import Testing
 
   @Test("A callback survives kill minus nine") func aCallbackSurvivesKillMinusNine() throws {
     let transaction = try finish(callingBack: "/500-then-204/restart")
-    #expect(try sink.calls(to: "/500-then-204/restart", count: 1).count == 1)
+    #expect(try !sink.calls(to: "/500-then-204/restart", count: 1).isEmpty)
     _ = portal.server.stop(killing: true)
     let again = try TokenServerProcess(directory: portal.server.directory)
     let calls = try sink.calls(to: "/500-then-204/restart", count: 2)

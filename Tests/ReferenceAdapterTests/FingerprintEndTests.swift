@@ -49,10 +49,8 @@ extension FingerprintTests {
     #expect(try stored().isEmpty && !adapter.hasPreference(account))
     #expect(audit.last?.detail == "finger: 3 fingers did not match")
     #expect(try await !isUsable(adapter))
-    let deadline = ContinuousClock.now + .seconds(30)
-    while !http.requests.contains(where: { $0.url.hasSuffix("/finger/deregistration") }), ContinuousClock.now < deadline
-    {
-      await Task.yield()
+    try await eventually("the deregistration") {
+      http.requests.contains { $0.url.hasSuffix("/finger/deregistration") }
     }
     let login = try #require(http.requests.last { $0.url.hasSuffix("/oauth/token") && $0.isBiometric })
     #expect(!login.body.isEmpty && http.requests.contains { $0.url.hasSuffix("/finger/deregistration") })

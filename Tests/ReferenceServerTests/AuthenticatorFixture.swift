@@ -59,7 +59,7 @@ struct AuthenticatorFixture {
   /// - Parameters:
   ///   - types: more of the configuration.
   ///   - scriptTime: the time limit of the scripts, in s: long, because the machine may be busy.
-  init(_ types: String = "", scriptTime: Int = 25) throws {
+  init(_ types: String = "", scriptTime: Int = 60) throws {
     let ready = try ReadyServer(configuration: Self.configuration(timeLimit: scriptTime) + types, withPIN: true)
     pin = PINFixture(ready)
     device = ready.device

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ReferenceServer
 
-@Suite(.timeLimit(.minutes(1)), .mayBlock) struct CertificateMakerTests {
+@Suite(.timeLimit(.minutes(5)), .mayBlock) struct CertificateMakerTests {
   private static let longName = String(repeating: "a", count: 63) + ".token.example"
 
   @Test(

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import BuiltPrograms
 import Foundation
 import Logging
@@ -136,7 +137,7 @@ import Testing
       try await Task.sleep(for: .milliseconds(20))
     }
     #expect(try value(of: failures) ?? 0 > 0)
-    #expect(try server.curl(address + "/readyz").status == 200)
+    try await eventually("it is ready") { try server.curl(address + "/readyz").status == 200 }
   }
 
   @Test("Metrics count the changes that PostgreSQL canceled, and each is repeated") func conflicts() throws {

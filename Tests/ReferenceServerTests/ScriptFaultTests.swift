@@ -18,7 +18,7 @@ import TokenServerCore
 
   init() throws {
     // Some of these scripts use up their time.
-    fixture = try AuthenticatorFixture(scriptTime: 10)
+    fixture = try AuthenticatorFixture(scriptTime: 20)
     device = fixture.device
   }
 

@@ -7,7 +7,7 @@ import Testing
 import TokenServerCore
 
 /// The built-in verifier of authenticators that sign the challenge.
-@Suite("Signatures of security keys and badges", .timeLimit(.minutes(1)), .mayBlock) struct SignatureVerifierTests {
+@Suite("Signatures of security keys and badges", .timeLimit(.minutes(5)), .mayBlock) struct SignatureVerifierTests {
   private typealias Scheme = ServerConfiguration.Authenticator.SignatureScheme
 
   private let key: P256PrivateKey

@@ -6,7 +6,7 @@ import Testing
 @testable import Threads
 
 /// The programs use these threads for all tasks; here only for the tasks that prefer them.
-@Suite("Threads for tasks", .serialized, .timeLimit(.minutes(1))) struct TaskThreadsTests {
+@Suite("Threads for tasks", .serialized, .timeLimit(.minutes(5))) struct TaskThreadsTests {
   #if compiler(>=6.3) && compiler(<6.4)
     private static let poller = SocketPoller()
     private static let threads = TaskThreads(poller: poller)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import TokenDaemon
 
-@Suite(.timeLimit(.minutes(1))) struct ResourceServerClientTests {
+@Suite(.timeLimit(.minutes(5))) struct ResourceServerClientTests {
   private static let challenge = HTTPResponse(
     status: 401, headers: ["WWW-Authenticate": "DPoP error=\"use_dpop_nonce\"", "DPoP-Nonce": "n1"])
 

@@ -10,7 +10,7 @@ import VaultModel
 /// A power loss at every write, sync and truncation of a vault's life. The order of SQLite's operations is recorded
 /// once from a real vault; every state that a power loss can leave is then opened. Serialized, because each test uses a
 /// whole processor.
-@Suite("A card that loses power", .serialized, .timeLimit(.minutes(5))) struct PowerLossTests {
+@Suite("A card that loses power", .serialized, .timeLimit(.minutes(15))) struct PowerLossTests {
   @Test("What returned is there, and at most the one operation under way besides", arguments: [11, 14] as [UInt64])
   func whatReturnedIsThereAndAtMostTheOneOperationUnderWayBesides(seed: UInt64) throws {
     let losses = try losePower(seed: seed)

@@ -41,7 +41,7 @@ package struct PingAMBackend: ServerBackend {
     let enrollment = PingAMEnrollment(
       registry: context.store, in: context.environment, settings: settings,
       pinPrompter: context.pinPrompter(for: request), isTamperedWith: isTamperedWith, otpSecretStore: otpSecretStore,
-      progress: request.progress, makeHTTPTransport: context.makeHTTPTransport)
+      progress: request.progress, makeHTTPTransport: context.makeEnrollmentTransport)
     return try await enrollment.enroll(request.uri, name: request.name, trust: context.trust(for: request))
   }
 

@@ -24,7 +24,7 @@ package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
     let enrollment = PushEnrollment(
       registry: context.store, in: context.environment, settings: settings(for: request),
       pinPrompter: context.pinPrompter(for: request), progress: request.progress,
-      makeHTTPTransport: context.makeHTTPTransport)
+      makeHTTPTransport: context.makeEnrollmentTransport)
     return try await enrollment.enroll(request.uri, name: request.name, trust: context.trust(for: request))
   }
 

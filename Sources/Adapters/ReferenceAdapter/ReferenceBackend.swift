@@ -46,7 +46,7 @@ package struct ReferenceBackend: Reenrollment {
     return Enrollment(
       registry: context.store, in: context.environment, pinPrompter: setup, deviceName: context.settings.deviceName,
       boardSerial: context.settings.boardSerial, progress: request.progress,
-      makeHTTPTransport: context.makeHTTPTransport)
+      makeHTTPTransport: context.makeEnrollmentTransport)
   }
 
   private var capabilities: ApprovalCapabilities {
@@ -62,7 +62,7 @@ package struct ReferenceBackend: Reenrollment {
     }
     let enrollment = Enrollment(
       registry: context.store, in: context.environment, pinPrompter: nil, progress: progress,
-      makeHTTPTransport: context.makeHTTPTransport)
+      makeHTTPTransport: context.makeEnrollmentTransport)
     return try await enrollment.enrollAgain(
       account, at: server, typing: pin, binding: context.store.pinBinding,
       over: try context.http(to: server.id, at: [server.url], pins: ReferenceServerClient.pins(of: server)),

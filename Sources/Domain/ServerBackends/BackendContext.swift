@@ -9,6 +9,8 @@ package struct BackendContext: Sendable {
   /// Its events are those that no client reports.
   package let environment: TokenEnvironment
   package let makeHTTPTransport: @Sendable (ServerTrust) -> any HTTPTransport
+  /// The same for enrollments, whose requests are not repeated.
+  package var makeEnrollmentTransport: @Sendable (ServerTrust) -> any HTTPTransport
   /// The earliest possible present time for certificate checks, in Unix seconds.
   package let earliestNow: Int64
   /// A PEM file with certificate authorities in addition to the system's.
@@ -31,6 +33,7 @@ package struct BackendContext: Sendable {
     self.environment = environment
     self.earliestNow = earliestNow
     self.makeHTTPTransport = makeHTTPTransport
+    makeEnrollmentTransport = makeHTTPTransport
   }
 }
 

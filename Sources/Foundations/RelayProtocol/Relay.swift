@@ -5,7 +5,7 @@ import Glibc
 package struct Relay: Sendable {
   /// How long the network process may take to accept an order: it does nothing else first.
   package static let patience = Duration.milliseconds(1500)
-  /// The same for a command that is not repeated: a board that is starting can be busy for seconds.
+  /// The same for enrollments and commands, which are not repeated: a board that is starting can be busy for seconds.
   package static let commandPatience = Duration.seconds(15)
 
   /// The path of the socket; empty in tests.
@@ -26,6 +26,9 @@ package struct Relay: Sendable {
     self.patience = patience
     self.connect = connect
   }
+
+  /// The same network process, with another time to accept an order.
+  package func with(patience: Duration) -> Relay { Relay(path: path, patience: patience, connect: connect) }
 
   /// Gives an order.
   /// - Returns: the connection, after the network process has accepted the order.

@@ -5,8 +5,8 @@ import Synchronization
 
 /// How long the end of a plug-in is waited for.
 struct PluginPatience {
-  /// After its answer, which counts only if nothing follows it.
-  var afterAnswer = Duration.seconds(1)
+  /// After its answer, which counts only if nothing follows it: a busy board needs time to end an interpreter.
+  var afterAnswer = Duration.seconds(5)
   /// After the end of its input, for a program that was started for the use; it is then killed.
   var beforeKill = Duration.milliseconds(500)
 }

@@ -53,6 +53,7 @@ package struct Daemon: Sendable {
     let broker = try brokerSubscriber(in: environment, logger)
     var context = BackendContext(
       vault, configuration, board, in: environment, makeHTTPTransport: network.makeHTTPTransport)
+    context.makeEnrollmentTransport = network.makeEnrollmentTransport
     context.hintBroker = broker
     let backends = Backends(vault, context)
     let service = TokenService(

@@ -26,6 +26,8 @@ final class HostileNetwork: Sendable {
   private struct State {
     /// The probability that an order is answered by a trick.
     var share = 0.0
+    /// How long an order waits.
+    var delay = Duration.zero
     var dice: Dice
     /// The replies to former orders.
     var former: [[[UInt8]]] = []
@@ -70,12 +72,19 @@ final class HostileNetwork: Sendable {
     set { state.withLock { $0.share = newValue } }
   }
 
+  /// How long an order waits before it is treated.
+  var delay: Duration {
+    get { state.withLock { $0.delay } }
+    set { state.withLock { $0.delay = newValue } }
+  }
+
   /// How often each trick was played.
   var played: [Trick: Int] { state.withLock { $0.played } }
 
   private func serve(_ caller: UnixSocket) async throws {
     let device = RelaySocket(caller)
     guard let order = try await device.receive(atMost: RelayOrder.longest) else { return }
+    if delay > .zero { try await Task.sleep(for: delay) }
     guard state.withLock({ Double.random(in: 0..<1, using: &$0.dice) < $0.share }) else {
       switch treat(order) {
       case .passed(let order): return try await pass(order, device)

@@ -82,7 +82,7 @@ final class ManInTheMiddle: Sendable {
   }
 
   private var http: any HTTPTransport {
-    RelayHTTPTransport(trust: seen.withLock { $0.trust }, through: Relay(path: network))
+    RelayHTTPTransport(trust: seen.withLock { $0.trust }, through: Relay(path: network, patience: .seconds(30)))
   }
 
   // MARK: Requests

@@ -12,16 +12,20 @@ import Synchronization
 /// How the service reaches the network: from this process, or through the network process.
 package struct NetworkAccess: Sendable {
   package let makeHTTPTransport: @Sendable (ServerTrust) -> any HTTPTransport
+  let makeEnrollmentTransport: @Sendable (ServerTrust) -> any HTTPTransport
   let subscriptions: any SubscriptionConnector
   /// The network process; nil if this process uses the network itself.
   let relay: Relay?
 
   package static let ofThisProcess = NetworkAccess(
-    makeHTTPTransport: { CurlHTTPTransport(trust: $0) }, subscriptions: LocalConnector(), relay: nil)
+    makeHTTPTransport: { CurlHTTPTransport(trust: $0) }, makeEnrollmentTransport: { CurlHTTPTransport(trust: $0) },
+    subscriptions: LocalConnector(), relay: nil)
 
   package static func through(_ relay: Relay) -> NetworkAccess {
-    NetworkAccess(
+    let patient = relay.with(patience: Relay.commandPatience)
+    return NetworkAccess(
       makeHTTPTransport: { RelayHTTPTransport(trust: $0, through: relay) },
+      makeEnrollmentTransport: { RelayHTTPTransport(trust: $0, through: patient) },
       subscriptions: RelayConnector(through: relay), relay: relay)
   }
 }

@@ -169,7 +169,7 @@ let tokenServerTargets: [Target] = [
   .target(
     name: "ServerTestSupport",
     dependencies: [
-      "BuiltPrograms", "CCurl", "CSpawn", "FreePorts", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets",
+      "BuiltPrograms", "CCurl", "FreePorts", "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets",
     ],
     path: "Tests/ServerTestSupport", swiftSettings: strictness),
   tests(
@@ -191,11 +191,14 @@ let tokenServerTargets: [Target] = [
     ]),
   tests(
     "PortalConformance",
-    of: ["JSONSchema", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"],
+    of: ["BuiltPrograms", "JSONSchema", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"],
     resources: [.copy("Fixtures/callback_sink.py")]),
   tests(
     "Scale",
-    of: ["ApprovalTestKit", "ProgramHarness", "ServerTestSupport", "ReferenceProtocol", "Cryptography", "Secrets"]),
+    of: [
+      "ApprovalTestKit", "BuiltPrograms", "ProgramHarness", "ServerTestSupport", "ReferenceProtocol", "Cryptography",
+      "Secrets",
+    ]),
   testSupport(
     "TestAMServer",
     over: [
@@ -550,7 +553,7 @@ let package = Package(
         "BuiltPrograms", "FreePorts", "ProgramHarness",
       ],
       resources: [.copy("Fixtures")]),
-    tests("Interop", of: ["OpenPGP", "Secrets"]),
+    tests("Interop", of: ["BuiltPrograms", "OpenPGP", "Secrets"]),
     tests("HTTPTests", of: ["HTTP"]),
     tests(
       "CurlHTTPTests", of: ["ApprovalTestKit", "BuiltPrograms", "CurlHTTP", "CCurl", "HTTP", "ProgramHarness"],
@@ -571,11 +574,11 @@ let package = Package(
       ]),
     // Runs the programs as processes, together with their peers.
     testSupport("ProgramHarness", over: ["BuiltPrograms", "CSpawn", "FreePorts"]),
-    testSupport("BuiltPrograms", over: []),
+    testSupport("BuiltPrograms", over: ["CSpawn"]),
     testSupport("FreePorts", over: []),
     testSupport("RecordedLog", over: [logging]),
     testSupport("JSONSchema", over: ["JSONValues"]),
-    testSupport("OpenSSLProgram", over: []),
+    testSupport("OpenSSLProgram", over: ["BuiltPrograms"]),
     testSupport("TestAM", over: ["COpenSSL", "Cryptography", "JSONValues", "Secrets"]),
     testSupport("OfflineAttack", over: ["COfflineAttack", "COpenSSL"], computes: true),
     .target(

@@ -79,13 +79,8 @@ enum Certificate: String, Sendable {
   static let directory = Result {
     let directory = FileManager.default.temporaryDirectory.path + "/client-certificates-\(getpid())/"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
-    process.arguments = ["120", "sh", fixtures + "make-certificates.sh", directory]
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    process.waitUntilExit()
-    try #require(process.terminationStatus == 0, "make-certificates.sh failed; is the openssl command installed?")
+    let output = try BuiltPrograms.run("/bin/sh", [fixtures + "make-certificates.sh", directory])
+    try #require(output.status == 0, "make-certificates.sh failed; is the openssl command installed?")
     return directory
   }
 

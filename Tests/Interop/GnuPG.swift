@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
 import Foundation
 
 /// Debian's GnuPG with a temporary home directory.
@@ -80,22 +81,8 @@ final class GnuPG {
   }
 
   private func launch(_ program: String, _ arguments: [String]) throws -> (Int32, output: String, errors: String) {
-    let process = Process()
-    let errors = home.appendingPathComponent("errors")
-    try Data().write(to: errors)
-    let output = Pipe()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
-    process.arguments = ["120", program] + arguments
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = output
-    process.standardError = try FileHandle(forWritingTo: errors)
-    try process.run()
-    let text = try output.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    return (
-      process.terminationStatus, String(decoding: text, as: UTF8.self),
-      String(decoding: try Data(contentsOf: errors), as: UTF8.self)
-    )
+    let output = try BuiltPrograms.run(program, arguments)
+    return (output.status, output.text, output.errors)
   }
 }
 

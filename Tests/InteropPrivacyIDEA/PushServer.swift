@@ -210,16 +210,9 @@ final class PushServer: Sendable {
       let body = String(decoding: try JSONSerialization.data(withJSONObject: json), as: UTF8.self)
       arguments += ["--header", "Content-Type: application/json", "--data", body]
     }
-    let curl = Process()
-    curl.executableURL = URL(filePath: "/usr/bin/env")
-    curl.arguments = arguments + ["https://localhost:\(port)/\(path)"]
-    let output = Pipe()
-    curl.standardOutput = output
-    try curl.run()
-    let data = output.fileHandleForReading.readDataToEndOfFile()
-    curl.waitUntilExit()
-    guard let answer = try? JSONSerialization.jsonObject(with: data) as? [String: Any] else {
-      throw PushServerError(description: "\(path): \(String(decoding: data, as: UTF8.self))")
+    let output = try BuiltPrograms.run("/usr/bin/env", arguments + ["https://localhost:\(port)/\(path)"])
+    guard let answer = try? JSONSerialization.jsonObject(with: Data(output.bytes)) as? [String: Any] else {
+      throw PushServerError(description: "\(path): \(output.text)\(output.errors)")
     }
     return answer
   }

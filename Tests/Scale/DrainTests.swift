@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
 import ProgramHarness
 import ServerTestSupport
 import Testing
@@ -17,7 +18,7 @@ import Testing
 /// `scripts/test compatibility` builds the earlier programs; other runs skip this.
 @Suite(.timeLimit(.minutes(10)), .serialized) struct UpdateTests {
   static let earlier = ProgramVersion.earlier.filter { version in
-    (try? ServerTestSupport.run(version.server, ["init", "--help"]))?.text.contains("--database") == true
+    (try? BuiltPrograms.run(version.server, ["init", "--help"]))?.text.contains("--database") == true
   }
 
   @Test(

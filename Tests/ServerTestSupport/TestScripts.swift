@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
 import Foundation
 
 /// The scripts of a custom authenticator in the folder of a server. Each stores its input and prints what the test

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import BuiltPrograms
 import Foundation
 
 /// The `openssl` program in its own directory: an independent implementation for interoperability tests.
@@ -27,16 +28,8 @@ package final class OpenSSLProgram {
   /// - Parameter arguments: separated by spaces.
   /// - Returns: what it wrote to standard output; nil when it failed.
   package func output(of arguments: String) throws -> String? {
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/timeout")
-    process.arguments = ["120", "openssl"] + arguments.split(separator: " ").map(String.init)
-    process.currentDirectoryURL = directory
-    let output = Pipe()
-    process.standardOutput = output
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    let bytes = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return process.terminationStatus == 0 ? String(decoding: bytes, as: UTF8.self) : nil
+    let command = ["--chdir", directory.path, "openssl"] + arguments.split(separator: " ").map(String.init)
+    let output = try BuiltPrograms.run("/usr/bin/env", command)
+    return output.status == 0 ? output.text : nil
   }
 }

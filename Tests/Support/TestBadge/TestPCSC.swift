@@ -24,6 +24,7 @@ package final class TestPCSC: Sendable {
     listener.listen()
     os.dup2(listener.fileno(), 3)
     os.set_inheritable(3, True)
+    os.dup2(2, 1)
     os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
     os.execv("/usr/sbin/pcscd", ["pcscd", "--foreground", "-c", sys.argv[2]] + sys.argv[3:])
     """
@@ -31,7 +32,7 @@ package final class TestPCSC: Sendable {
   /// The port of the first slot on the loopback interface; the second slot's is the next one.
   package let port: UInt16
   package let folder: String
-  private let process = Mutex<Process?>(nil)
+  private let process = Mutex<RunningProgram?>(nil)
 
   package init() throws {
     folder = "/tmp/pcsc-\(UUID().uuidString.prefix(8))"
@@ -63,16 +64,11 @@ package final class TestPCSC: Sendable {
   package func start(withReader name: String = "Virtual PCD") throws {
     try configure(name)
     unlink(socket)
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/python3")
     // Its polkit rules are not those of a test.
     let options = Self.hasPolkit ? ["--disable-polkit"] : []
     // The log has each card, and each command of a program.
-    process.arguments = ["-c", Self.launcher, socket, "\(folder)/readers", "--debug"] + options
-    _ = FileManager.default.createFile(atPath: log, contents: nil)
-    process.standardOutput = FileHandle(forWritingAtPath: log)
-    process.standardError = process.standardOutput
-    try process.run()
+    let process = try RunningProgram(
+      "/usr/bin/python3", ["-c", Self.launcher, socket, "\(folder)/readers", "--debug"] + options, errors: log)
     self.process.withLock { $0 = process }
     let deadline = ContinuousClock.now + .seconds(60)
     while !Self.isListening(port + 1) {
@@ -87,9 +83,8 @@ package final class TestPCSC: Sendable {
 
   package func stop() {
     process.withLock { process in
-      guard let running = process else { return }
-      kill(running.processIdentifier, SIGKILL)
-      running.waitUntilExit()
+      process?.send(SIGKILL)
+      process?.waitForEnd()
       process = nil
     }
   }
@@ -134,16 +129,8 @@ package final class TestPCSC: Sendable {
 
   /// The version 2 of Debian 13 asks polkit.
   private static let hasPolkit: Bool = {
-    let help = Process()
-    let pipe = Pipe()
-    help.executableURL = URL(filePath: "/usr/sbin/pcscd")
-    help.arguments = ["--help"]
-    help.standardOutput = pipe
-    help.standardError = pipe
-    guard (try? help.run()) != nil else { return false }
-    let text = pipe.fileHandleForReading.readDataToEndOfFile()
-    help.waitUntilExit()
-    return String(decoding: text, as: UTF8.self).contains("disable-polkit")
+    guard let help = try? run("/usr/sbin/pcscd", ["--help"]) else { return false }
+    return (help.text + help.errors).contains("disable-polkit")
   }()
 
   /// Whether the kernel lists a listener at the port: a connection would be a card.

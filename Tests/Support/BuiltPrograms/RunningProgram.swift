@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import BuiltPrograms
 import CSpawn
-import Foundation
 import Glibc
 import Synchronization
 
@@ -81,6 +79,8 @@ package final class RunningProgram: @unchecked Sendable {
 
   package var processIdentifier: Int32 { child.process }
 
+  package var isRunning: Bool { !child.hasEnded }
+
   package func send(_ signal: Int32) { child.send(signal) }
 
   /// Kills the program if it has not ended after a minute.
@@ -112,7 +112,9 @@ private final class Child: Sendable {
   /// The exit status, or the number of the signal, once the process was waited for: its number may be reused then.
   private let status = Mutex(Int32?.none)
 
-  private static let environment = ProcessInfo.processInfo.environment.map { "\($0.key)=\($0.value)" }
+  /// That of this process at its start.
+  private static let environment =
+    (try? wholeText(of: "/proc/self/environ"))?.split(separator: "\0").map(String.init) ?? []
 
   /// - Parameters:
   ///   - input: nil for no input.

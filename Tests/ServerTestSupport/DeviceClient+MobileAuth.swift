@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import BuiltPrograms
+package import BuiltPrograms
 import Cryptography
 import Foundation
 package import OpenPGP

@@ -72,11 +72,16 @@ final class DrainLoad: Sendable {
 
   /// Ends everything, and waits for it.
   func stop() async {
+    end()
+    _ = await working.first(within: patience) { $0 == 0 ? true : nil }
+  }
+
+  /// Ends everything.
+  func end() {
     state.withLock { state in
       state.isStopping = true
       for stream in state.streams.values { stream.send(SIGKILL) }
     }
-    _ = await working.first(within: patience) { $0 == 0 ? true : nil }
   }
 
   /// Repeats `body` on a thread with a client of its own.

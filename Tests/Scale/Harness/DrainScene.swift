@@ -19,7 +19,7 @@ final class DrainScene {
     messages = { en = "Log in?" }
     """
 
-  let server: TokenServerProcess
+  private let server: TokenServerProcess
   private let group: ServerGroup
   private let load: DrainLoad
   private let devices: [DeviceClient]
@@ -41,10 +41,8 @@ final class DrainScene {
 
   /// Stops a server, expects that streams end one after the other, starts it again, and waits until the balancer has
   /// noticed.
-  /// - Parameters:
-  ///   - executable: as for `ServerGroup.startServer`.
-  ///   - endsStreamsAtOnce: whether the server that is stopped is of a version that ends all streams at the same time.
-  func replace(_ index: Int, with executable: String? = nil, endsStreamsAtOnce: Bool = false) async throws {
+  /// - Parameter executable: as for `ServerGroup.startServer`.
+  func replace(_ index: Int, with executable: String? = nil) async throws {
     let (earlier, answers) = (load.ends.count, load.answers)
     let stop = ContinuousClock.now
     let status = await onThread { [group] in group.drainServer(index) }
@@ -55,7 +53,7 @@ final class DrainScene {
     #expect(ends.count >= devices.count / 3)
     #expect(ends.allSatisfy { $0 >= Self.drainTime / 2 })
     let (first, last) = (try #require(ends.first), try #require(ends.last))
-    #expect(endsStreamsAtOnce || last - first > Self.drainTime / 4)
+    #expect(last - first > Self.drainTime / 4)
     #expect(load.answers > answers)
     try await onThread { [group] in Result { try group.startServer(index, with: executable) } }.get()
     // The balancer takes it in after the next check.

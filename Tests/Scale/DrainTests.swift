@@ -27,7 +27,8 @@ import Testing
   func update(from version: ProgramVersion) async throws {
     let scene = try await DrainScene(executable: version.server)
     try await scene.replace(0, with: ProgramVersion.present.server)
-    try await scene.expectAnswers()
+    // The balancer sends new requests to the present server, as the earlier one has all streams.
+    try await scene.expectHints()
     try await scene.replace(1, with: ProgramVersion.present.server)
     try await scene.end()
     print("ran: servers of \(version.name) replaced one by one on one database")

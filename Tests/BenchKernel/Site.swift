@@ -207,7 +207,8 @@ final class Site {
     try bench.release(line)
   }
 
-  /// Types digits and Enter when the LED shows the prompt; repeats them if they came within the guard time.
+  /// Types digits and Enter when the LED shows the prompt. A user repeats an entry that the token did not take, and so
+  /// does this function: one within the guard time, or one of which it lost digits.
   func type(_ digits: String, when wanted: String) async throws {
     for _ in 1...5 {
       try await shows(wanted)
@@ -215,12 +216,16 @@ final class Site {
       try press(digits, enter: true)
       let reaction = try? await eventually("a reaction", within: .seconds(10)) {
         let meaning = try meaning()
-        return meaning.hasSuffix(wanted) || meaning.contains("digits typed") ? nil : true
+        return meaning.hasSuffix(wanted) || Self.notTaken.contains { meaning.hasPrefix($0) } ? nil : true
       }
       if reaction != nil { return }
     }
     throw BenchError(what: "no reaction to an entry for \(wanted)")
   }
+
+  /// The meanings of the LED while an entry has not been taken: it is not complete, it was ignored, a reader failed
+  /// beside it, or digits are missing.
+  private static let notTaken = ["digits typed", "press or key ignored", "not one of the choices", "new PIN refused"]
 
   func press(_ digits: String, enter: Bool = false) throws {
     let usages = digits.utf8.map { $0 == 0x30 ? 0x62 : 0x58 + $0 - 0x30 } + (enter ? [0x58] : [])

@@ -138,7 +138,7 @@ extension EndToEnd {
       }
     }
 
-    @Test("The LED can be followed") func theLEDCanBeFollowed() async throws {
+    @Test("The LED can be followed until the service ends") func theLEDCanBeFollowed() async throws {
       try await withScene { fixture in
         let follower = try ChildProcess(
           Program.token, ["simulate", "led", "--follow", "--json", "--state", fixture.token.state])
@@ -147,6 +147,8 @@ extension EndToEnd {
         try await follower.output.line(with: "confirmation wanted", "blue")
         try await fixture.token.answer(transaction, with: .hold)
         try await follower.output.line(with: "approved, and the token server confirmed it", "green")
+        try await fixture.token.stop()
+        #expect(try await follower.outcome().exit == .code(69))
       }
     }
 

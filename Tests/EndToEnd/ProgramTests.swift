@@ -76,6 +76,11 @@ extension EndToEnd {
         try await enrollment.outcome().succeeded()
         let code = try await run(program, ["otp", "mail"] + state).succeeded()
         #expect(code.output.utf8.count == 6)
+        for words in ["board legend", "otp mail", "pending"] {
+          let full = #"exec "$0" \#(words) "$@" >/dev/full"#
+          let lost = try await run("/bin/sh", ["-c", full, program] + (words == "board legend" ? [] : state))
+          #expect(lost.exit == .code(69) && lost.errors.contains("cannot write to standard output"), "\(words): \(lost)")
+        }
         let refused = try ChildProcess(program, ["enroll", "-"] + state, input: "nonsense\n")
         #expect(try await refused.outcome().exit == .code(65))
       }

@@ -69,6 +69,18 @@ import TokenDaemon
     #expect(SimulatedInput(panelKey: "q") == nil)
   }
 
+  /// Fails if the line is shortened as others are.
+  @Test("An error with long data is whole JSON, and safe to show") func longError() throws {
+    let info = ScriptInfo(status: 4000, data: String(repeating: "\u{1B}", count: 4096))
+    let line = errorLine(CommandError(.refused, "no", number: 9027, info: info), asJSON: true)
+    #expect(line.utf8.allSatisfy { (0x20...0x7E).contains($0) })
+    guard case .failure(let error) = try ControlResponse<Done>(line: Array(line.utf8)) else {
+      Issue.record("not an error")
+      return
+    }
+    #expect(error.info == info && error.number == 9027)
+  }
+
   @Test("Messages for users have no error number") func messagesHaveNoNumber() {
     #expect(explanation(of: TokenServerError.unreachable("no route")) == "no route")
   }

@@ -100,11 +100,19 @@ package final class UnixSocket: @unchecked Sendable {
     }
   }
 
-  package func write(line: [UInt8]) throws(SocketError) {
+  /// - Parameter willWait: called before the thread waits for a reader that is slow.
+  package func write(line: [UInt8], willWait: () -> Void = {}) throws(SocketError) {
     var rest = (line + [UInt8(ascii: "\n")])[...]
+    var waits = false
     while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+      let flags = Int32(waits ? MSG_NOSIGNAL : MSG_NOSIGNAL | MSG_DONTWAIT)
+      let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, flags) }
       if count < 0, errno == EINTR { continue }
+      if count < 0, errno == EAGAIN, !waits {
+        willWait()
+        waits = true
+        continue
+      }
       guard count > 0 else { throw .call("write", errno: errno) }
       rest = rest.dropFirst(count)
     }

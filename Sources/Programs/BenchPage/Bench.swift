@@ -25,6 +25,8 @@ actor Bench {
   let feed = Feed()
   let tokens: [BenchToken]
   private let plan: Plan
+  /// Distinguishes this bench from others at the same address.
+  private let run = wallClockMilliseconds()
   /// Nil if another token server is used.
   private let server: ServerProgram?
   private var url = ""
@@ -113,7 +115,7 @@ actor Bench {
       .programs,
       .object([
         "server": .bool(isRunning), "own_server": .bool(server != nil), "own_token": .bool(plan.state == nil),
-        "portal_url": .text(url), "users": .list(plan.users.map { .text($0) }),
+        "run": .integer(run), "portal_url": .text(url), "users": .list(plan.users.map { .text($0) }),
         "pin": server != nil && plan.state == nil ? .text(Self.pin) : .null, "ready": .bool(portal != nil),
       ]))
   }

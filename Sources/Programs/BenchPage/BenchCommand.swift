@@ -80,7 +80,7 @@ package struct BenchCommand: AsyncParsableCommand {
           .init(service: Streams(application: application, feed: bench.feed)),
           .init(
             service: Starter(bench: bench, access: access), successTerminationBehavior: .gracefullyShutdownGroup),
-        ], gracefulShutdownSignals: [.sigterm, .sigint],
+        ], gracefulShutdownSignals: [.sigterm, .sigint, .sighup],
         logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }))
     do { try await service.run() } catch is CancellationError {
       // Ended while it was starting.
@@ -149,7 +149,7 @@ private struct Starter: Service {
 
 /// A port that is free now, outside the range that the kernel assigns to clients: none of them gets it while the token
 /// server is stopped.
-private func freePort() throws -> Int {
+func freePort() throws -> Int {
   for _ in 1...100 {
     let port = Int.random(in: 10_000..<32_000)
     if isFree(port) { return port }

@@ -122,7 +122,8 @@ actor BenchToken {
   /// Starts a request, and reads its result until it has ended.
   func ask(_ order: PortalOrder, by whom: String) async throws -> JSONValue {
     let portal = try readyPortal
-    if device == nil { await findDevice() }
+    // The token may have been enrolled again by another program.
+    await findDevice()
     guard let device else { throw BenchError("\(user) has no token: enroll one under \"Account\"") }
     let exchange = await portal.ask(
       user, on: device, type: order.type, message: order.message, digits: order.digits)
@@ -132,7 +133,10 @@ actor BenchToken {
     entry["by"] = .text(whom)
     entry["message"] = .text(order.message)
     entry["digits"] = order.digits.map { .text($0) } ?? .null
-    if let transaction { entry["transaction"] = .text(transaction) }
+    if let transaction {
+      entry["transaction"] = .text(transaction)
+      entry["curl_result"] = .text(portal.resultCommand(transaction))
+    }
     publish(.portal, .object(entry))
     if let transaction { watch(transaction, for: exchange.answer?["time_to_live"]?.integer ?? 0) }
     return .object(["transaction": transaction.map { .text($0) } ?? .null])

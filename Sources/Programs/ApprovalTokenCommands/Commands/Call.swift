@@ -43,7 +43,7 @@ struct Call: ParsableCommand {
         account: account, method: words.count == 2 ? words[0].uppercased() : body == nil ? "GET" : "POST",
         url: words.last ?? "", contentType: body == nil ? nil : contentType, body: body)
       let response = try ResourceServerResponse(of: call, by: ControlClient(path: state.controlSocket))
-      response.print(as: json)
+      try response.print(as: json)
       if let failure = response.failure { throw failure }
     }
   }
@@ -110,7 +110,8 @@ struct ResourceServerResponse {
     }
   }
 
-  func print(as json: JSONOption) {
+  /// - Throws: `.unavailable` if standard output takes only a part.
+  func print(as json: JSONOption) throws {
     guard !json.isWanted else { return json.print(Printed(self)) { _ in "" } }
     // A terminal would interpret control characters.
     guard isatty(1) == 0 else { return json.print(Printed(self)) { _ in String(decoding: body, as: UTF8.self) } }
@@ -118,7 +119,9 @@ struct ResourceServerResponse {
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return }
+      guard count > 0 else {
+        throw CommandError(.unavailable, "cannot write the whole body: \(String(cString: strerror(errno)))")
+      }
       rest = rest.dropFirst(count)
     }
   }

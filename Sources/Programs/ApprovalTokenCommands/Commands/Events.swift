@@ -25,7 +25,7 @@ struct Events: ParsableCommand {
         fflush(nil)
         return true
       }
-      if follow { throw CommandError(.unavailable, "the service ended") }
+      if follow { throw CommandError.endOfLines }
     }
   }
 }

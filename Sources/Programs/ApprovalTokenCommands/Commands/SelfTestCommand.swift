@@ -14,6 +14,9 @@ struct SelfTestCommand: ParsableCommand {
       Exits with 1 if a check failed, and with 69 if no service runs.
       """)
 
+  /// In seconds. The service itself waits at most 10 s for its request handler.
+  private static let longestTest = 20
+
   @Option(help: ArgumentHelp("Repeat a test that fails, or finds no service, for this time.", valueName: "seconds"))
   var within = 0
   @OptionGroup var state: StateOption
@@ -29,7 +32,8 @@ struct SelfTestCommand: ParsableCommand {
       while true {
         let isLast = ContinuousClock.now >= limit
         do {
-          let result = try ControlClient(path: state.controlSocket).call(.selfTest, SelfTestResponse.self)
+          let result = try ControlClient(path: state.controlSocket).call(
+            .selfTest, SelfTestResponse.self, within: Self.longestTest)
           if result.passed || isLast {
             json.print(result, text: Self.describe)
             guard result.passed else { throw ExitCode(1) }

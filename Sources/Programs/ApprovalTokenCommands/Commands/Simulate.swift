@@ -151,13 +151,19 @@ struct Simulate: ParsableCommand {
     func run() throws {
       try reporting(json) {
         let client = ControlClient(path: state.controlSocket)
-        try client.follow(follow ? .followLED : .led, LEDStatus.self) { led in
-          json.print(led) { "\($0.isLit ? $0.color : "dark")  (\($0.meaning))" }
+        guard follow else { return show(try client.call(.led, LEDStatus.self)) }
+        try client.follow(.followLED, LEDStatus.self) { led in
+          show(led)
           // Flush each line: a pipe is fully buffered otherwise.
           fflush(nil)
-          return follow
+          return true
         }
+        throw CommandError.endOfLines
       }
+    }
+
+    private func show(_ led: LEDStatus) {
+      json.print(led) { "\($0.isLit ? $0.color : "dark")  (\($0.meaning))" }
     }
   }
 }

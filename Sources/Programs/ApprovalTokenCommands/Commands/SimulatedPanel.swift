@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
 import ControlProtocol
+import DisplayText
 import FrontPanel
 import Glibc
 import Threads
@@ -33,6 +34,10 @@ extension Simulate {
             draw(led)
             return true
           }
+          // The other thread waits for a key.
+          terminal.restore()
+          print("")
+          exit(reported(CommandError.endOfLines, nil).rawValue)
         }
         guard isFollowed else { throw CommandError(.unavailable, "the system has no thread left") }
         while let key = terminal.key(), key != "q", key != RawTerminal.controlC { press(key, client) }
@@ -70,9 +75,18 @@ extension SimulatedInput {
 
 private func draw(_ led: LEDStatus) {
   let color = led.isLit ? LEDColor(rawValue: led.color) : nil
-  let lamp = color.map { "\u{1B}[38;5;\($0.terminalColor)m●\u{1B}[0m" } ?? "○"
-  print("\r\u{1B}[K  \(lamp)  \(led.meaning)", terminator: "")
+  let isColored = environment("NO_COLOR") == nil
+  let lamp = color.map { isColored ? "\u{1B}[38;5;\($0.terminalColor)m●\u{1B}[0m" : "● \($0.rawValue)" } ?? "○"
+  // Only one line can be drawn again.
+  let meaning = led.meaning.cut(atMost: max(8, terminalColumns - (isColored ? 6 : 16)))
+  print("\r\u{1B}[K  \(lamp)  \(meaning)", terminator: "")
   fflush(nil)
+}
+
+/// The width of the terminal in characters; 80 if it is not known.
+private var terminalColumns: Int {
+  var size = winsize()
+  return ioctl(1, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
 }
 
 extension LEDColor {

@@ -24,7 +24,7 @@ struct Watch: ParsableCommand {
         fflush(nil)
         return true
       }
-      throw CommandError(.unavailable, "the service ended")
+      throw CommandError.endOfLines
     }
   }
 }

@@ -10,11 +10,15 @@ import { showBoard, showPlace, showPrograms } from "./token.js";
 let programs = null;
 const boards = new Map();
 const places = new Map();
-/** The number of the last entry. */
+/** The number of the last entry, and the bench that counts them. */
 let last = 0;
+let run = null;
 
 const views = {
   programs(value) {
+    // Another bench at the same address: nothing on this page is of it.
+    if (run !== null && run !== value.run) return location.reload();
+    run = value.run;
     programs = value;
     showUsers(value.users);
     showAll();
@@ -62,9 +66,8 @@ function connected(isConnected) {
   if (!isConnected) showBoard(null, false);
 }
 
-try {
-  await openSession();
-  follow(take, connected);
-} catch (error) {
-  complain(error);
-}
+// A new address in the same tab only changes the part behind the "#".
+addEventListener("hashchange", () => location.reload());
+// An address that has been used may still have a session.
+try { await openSession(); } catch (error) { complain(error); }
+follow(take, connected);

@@ -135,15 +135,14 @@ export function showCallback(callback, at) {
   showPortal();
 }
 
-const commands = new Map();
+/** The last four, in the order of their last use. */
+const commands = new Set();
 
 function addCurl(entry) {
-  commands.delete(entry.curl);
-  commands.set(entry.curl, true);
-  if (entry.transaction) {
-    const result = entry.curl.split(" --data-urlencode")[0] + " "
-      + entry.curl.split(" ").pop().replace("/authenticate/user", `/authenticate/transaction/${entry.transaction}`);
-    if (entry.action === "start") commands.set(result, true);
+  for (const command of [entry.curl, entry.curl_result ?? entry.curl]) {
+    commands.delete(command);
+    commands.add(command);
   }
-  byID("curl").textContent = [...commands.keys()].slice(-4).join("\n\n");
+  while (commands.size > 4) commands.delete(commands.values().next().value);
+  byID("curl").textContent = [...commands].join("\n\n");
 }

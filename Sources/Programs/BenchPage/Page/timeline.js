@@ -6,6 +6,8 @@ import { areSeveral, user } from "./tokens.js";
 
 const list = byID("timeline");
 const mostRequests = 20;
+/** Of one request. The bench's own take about 20; what other programs do at a token is shown, too. */
+const mostSteps = 200;
 /** transaction: { steps, began } */
 const requests = new Map();
 /** The newest of each token; what is about none belongs to the newest of all. */
@@ -26,6 +28,7 @@ function group(title, note, isAttack, at, token) {
   card.append(heading, steps);
   list.prepend(card);
   while (list.children.length > mostRequests) list.lastChild.remove();
+  for (const [transaction, place] of requests) if (!place.steps.isConnected) requests.delete(transaction);
   const made = { steps, began: at };
   newest.set(token, made).set(null, made);
   return made;
@@ -63,6 +66,8 @@ function step(place, at, course, text, { details, quality, color } = {}) {
   const lanes = element("span", "lanes");
   lanes.setAttribute("aria-hidden", "true");
   const [from, to] = course.split(">");
+  const names = { p: "portal", s: "server", t: "token" };
+  const who = element("span", "unseen", to ? `${names[from]} to ${names[to]}: ` : `${names[from]}: `);
   if (to) {
     const isRight = "pst".indexOf(from) < "pst".indexOf(to);
     lanes.append(element("span", `arrow ${isRight ? from + to : to + from} ${isRight ? "right" : "left"}`));
@@ -74,7 +79,9 @@ function step(place, at, course, text, { details, quality, color } = {}) {
   const what = element("div", `what ${quality ?? ""}`);
   if (details) {
     const more = element("details");
-    more.append(element("summary", "", text));
+    const summary = element("summary", "");
+    summary.append(who, text);
+    more.append(summary);
     const sent = element("pre", "", typeof details === "string" ? details : JSON.stringify(details, null, 1));
     sent.tabIndex = 0;
     sent.setAttribute("role", "region");
@@ -82,10 +89,11 @@ function step(place, at, course, text, { details, quality, color } = {}) {
     more.append(sent);
     what.append(more);
   } else {
-    what.textContent = text;
+    what.append(who, text);
   }
   item.append(time, lanes, what);
   place.steps.append(item);
+  if (place.steps.children.length > mostSteps) place.steps.firstChild.remove();
 }
 
 /** Where an entry without a request belongs. */

@@ -75,12 +75,13 @@ byID("keypad").addEventListener("click", (event) => {
   if (key) press([key]);
 });
 byID("keypad").addEventListener("keydown", (event) => {
-  // The space bar presses the key that has the focus.
+  // The space bar presses the key that has the focus; Enter, too, unless that is a digit, after which it submits.
+  if (event.key === "Enter" && !event.repeat && !/^[0-9]$/.test(event.target.dataset.key)) return;
   const key = /^[0-9]$/.test(event.key) ? event.key
     : { Backspace: "delete", Enter: "enter", Escape: "escape" }[event.key] ?? null;
-  if (!key || event.repeat || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (!key || event.ctrlKey || event.altKey || event.metaKey) return;
   event.preventDefault();
-  press([key]);
+  if (!event.repeat) press([key]);
 });
 
 byID("sound").addEventListener("change", (event) => setAudible(event.target.checked));

@@ -94,6 +94,11 @@ struct Portal: Sendable {
     await call(.delete, "/oauth/api/v4/authenticate/transaction/\(transaction.percentEncoded)")
   }
 
+  /// A command for a shell that reads the result.
+  func resultCommand(_ transaction: String) -> String {
+    curl(.get, "/oauth/api/v4/authenticate/transaction/\(transaction.percentEncoded)", [])
+  }
+
   /// What the token server says about its portal API, in OpenAPI.
   func description() async throws -> JSONValue {
     let found = await call(.get, "/oauth/api/openapi.json")

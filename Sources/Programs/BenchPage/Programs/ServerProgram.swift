@@ -93,6 +93,7 @@ actor ServerProgram {
   }
 
   func start() async throws {
+    if port == 0 { port = try freePort() }
     let child = try await ChildProcess.start(
       "token-server", [program, "serve", "--directory", directory, "--port", "\(port)"], folder: folder)
     process = child

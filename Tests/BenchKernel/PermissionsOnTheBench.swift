@@ -11,20 +11,25 @@ import USBKeypad
 @Suite("Permissions on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
 final class PermissionsOnTheBench {
   private static let group: gid_t = 4711
+  /// As `udev/README.md` has it.
+  private static let keypadRule =
+    #"ACTION!="remove", SUBSYSTEM=="usb", ENV{DEVTYPE}=="usb_device", ATTR{idVendor}=="1d6b", ATTR{idProduct}=="0104","#
+    + #" GROUP:="approval-token", MODE:="0660""#
 
   init() throws {
     // udevd reads rules again only when it has nothing else to do, and answers after that.
     let status = system(
       """
       grep -q ^approval-token: /etc/group || echo approval-token:x:\(Self.group): >>/etc/group
-      mkdir -p /etc/udev/rules.d && cp udev/70-approval-token.rules /etc/udev/rules.d/ && udevadm control --reload &&
+      mkdir -p /etc/udev/rules.d && cp udev/70-approval-token.rules /etc/udev/rules.d/ &&
+        echo '\(Self.keypadRule)' >/etc/udev/rules.d/71-approval-token-keypad.rules && udevadm control --reload &&
         udevadm control --ping
       """)
     guard status == 0 else { throw BenchError(what: "installing the rules: status \(status)") }
   }
 
   deinit {
-    _ = system("rm /etc/udev/rules.d/70-approval-token.rules; udevadm control --reload; panel unplug 2>/dev/null")
+    _ = system("rm /etc/udev/rules.d/7*-approval-token*; udevadm control --reload; panel unplug 2>/dev/null")
   }
 
   @Test("The chip belongs to the group, which the error names") func theChipBelongsToTheGroupWhichTheErrorNames() throws

@@ -23,7 +23,7 @@ class Start:
     """One start of a board with a URI on the SD card."""
 
     def __init__(self, stages=(), result=0, digest=None, uri=URI, answers=True, log="", server=None,
-                 is_repeated=False, wifi=None, carrier=None):
+                 is_repeated=False, wifi=None, carrier=None, runs=True):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             for name in ("boot/firmware", "var/lib/approval-token", "etc/approval-token", "state", "run", "commands"):
@@ -46,6 +46,7 @@ class Start:
             self.write(root, "journalctl", f"""case "$*" in *"--unit=wpa_supplicant@*.service"*) echo '{wifi}' ;; esac""")
             self.write(root, "mount", "")
             self.write(root, "sleep", "")
+            self.write(root, "systemctl", f"exit {0 if runs else 3}")
             failure = f"echo no PIN; exit {result}" if result else "exit 0"
             if is_repeated:
                 failure = f'if [ "$(wc -l <{root}/run/calls)" = 1 ]; then {failure}; fi'
@@ -160,6 +161,8 @@ def main():
         other = Start(stages=["enrolling", stage], digest=b"another")
         check(f"a token with an account ({stage}) takes no URI", not other.has_enrolled and not other.is_erased
               and "has an account already" in other.log and other.status == 0)
+    stopped = Start(runs=False)
+    check("without the service it is tried again", stopped.status == 1 and not stopped.has_enrolled and not stopped.is_erased)
     silent = Start(answers=False)
     check("as long as the accounts cannot be read it is tried again", silent.status == 1 and not silent.has_enrolled)
     for text in (b"\xef\xbb\xbf" + URI, b"\n \r\n" + URI + b"more\n"):

@@ -9,6 +9,7 @@ Exit code 1: a check failed.
 """
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -36,13 +37,14 @@ class Start:
             file.touch()
             for command in ("mount", "systemctl", "runuser"):
                 (root / "commands" / command).write_text(
-                    f'#!/bin/sh\necho {command} "$@" >>{root}/commands.log\n'
+                    f'#!/bin/sh\nif [ "$1" = is-active ]; then exit {0 if runs else 3}; fi\n'
+                    f'echo {command} "$@" >>{root}/commands.log\n'
                     + (f"ls {file} >>{root}/commands.log 2>/dev/null\necho how it went\nexit {result}\n"
                        if command == "runuser" else ""))
                 (root / "commands" / command).chmod(0o755)
+            # A power loss leaves it.
             service = socket.socket(socket.AF_UNIX)
-            if runs:
-                service.bind(str(root / "var/lib/approval-token/control.sock"))
+            service.bind(str(root / "var/lib/approval-token/control.sock"))
             environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
             self.status = subprocess.run([PROGRAM], env=environment, stdout=subprocess.DEVNULL).returncode
             service.close()
@@ -75,12 +77,12 @@ def check_image():
     check("which its programs write", all(f"$root{path}" in programs for path in FORMER))
 
 
-def finished(directory, part):
+def finished(directory, part, user=None):
     """Runs the package's program with other directories."""
     text = FINISH.read_text().replace("/var/lib/approval-token", f"{directory}/state")
     program = directory / "finish"
     program.write_text(text.replace("/etc/approval-token", f"{directory}/etc"))
-    return subprocess.run(["/bin/sh", program, part], stderr=subprocess.DEVNULL).returncode == 0
+    return subprocess.run(["/bin/sh", program, part], stderr=subprocess.DEVNULL, user=user).returncode == 0
 
 
 def check_package():
@@ -102,6 +104,18 @@ def check_package():
         blocks = [(directory / copy).read_bytes() for copy in ("secret-blocks", "vault-blocks")]
         check("both are overwritten", all(not block.strip(b"\0") for block in blocks))
         check("what a link names stays", other.read_text() == "secret")
+        # Only root can make a file that the service's user cannot change.
+        if os.geteuid() == 0:
+            os.chmod(directory, 0o755)
+            (directory / "state/deeper").mkdir()
+            (directory / "state/copy.bak").write_text("secret")
+            (directory / "state/copy.bak").chmod(0o600)
+            (directory / "state/factory-reset").touch()
+            shutil.chown(directory / "state", 65534)
+            shutil.chown(directory / "state/factory-reset", 65534)
+            shutil.chown(directory / "state/deeper", 65534)
+            check("a file of root is removed, too", finished(directory, "state", user=65534) and
+                  not list((directory / "state").iterdir()))
         check("without a marker there is an error", not finished(directory, "state"))
 
 

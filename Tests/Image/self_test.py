@@ -22,7 +22,7 @@ class Start:
     """One start of a board: the exit code of the program, the calls of its commands, and the log on the SD card."""
 
     def __init__(self, result, text, is_on_trial=False, board='board = "qemu-virt"', mark=0, unmounted=None, notes="",
-                 card=0, is_refused=False):
+                 card=0, is_refused=False, has_bundle=False):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             for name in ("boot/firmware", "commands", "proc", "run", "etc/approval-token", "usr/share/approval-token"):
@@ -31,6 +31,9 @@ class Start:
             (root / "etc/approval-token/config.toml").write_text(board + "\n")
             (root / "usr/share/approval-token/image-version").write_text("1.2\n")
             (root / "run/approval-token-start.log").write_text(notes)
+            bundle = root / "boot/firmware/approval-token.raucb"
+            if has_bundle:
+                bundle.touch()
             if is_refused:
                 (root / "run/approval-token-settings-refused").touch()
             if is_on_trial:
@@ -48,6 +51,7 @@ class Start:
             text = calls.read_text() if calls.exists() else ""
             self.calls = "".join(line for line in text.splitlines(True) if not line.startswith("mountpoint"))
             self.has_trial_file = (root / "run/approval-token-trial").exists()
+            self.has_bundle = bundle.exists()
             self.has_notes = (root / "run/approval-token-start.log").exists()
             self.log = log.read_text() if log.exists() else ""
 
@@ -73,6 +77,12 @@ def check_trial():
           "rauc status mark-good" in passed.calls and "systemctl stop approval-token-trial.timer" in passed.calls)
     check("the file that keeps the vault's format is removed then", not passed.has_trial_file)
     check("the log has its version", passed.log.rstrip().endswith("  update: version 1.2 is in use"))
+    left = Start(0, "good  vault\\n", is_on_trial=True, has_bundle=True)
+    check("an update that a power loss has left on the card is removed before", left.status == 0 and not left.has_bundle and
+          left.calls.index("remount,ro") < left.calls.index("rauc status mark-good"))
+    locked = Start(0, "good  vault\\n", is_on_trial=True, has_bundle=True, card=32)
+    check("a card that stays read-only does not keep it from being marked good", "rauc status mark-good" in locked.calls)
+    check("another start leaves it", Start(0, "good  vault\\n", has_bundle=True).has_bundle)
     failed = Start(69, "no service\\n", is_on_trial=True)
     check("one that fails is marked bad, and the board restarts", failed.status == 1 and "mark-good" not in failed.calls and
           failed.calls.index("rauc status mark-bad") < failed.calls.index("systemctl --no-block reboot"))

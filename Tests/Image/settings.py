@@ -40,7 +40,8 @@ class Board:
             for command in ("mount", "systemctl", "systemd-run"):
                 (root / "commands" / command).write_text(f'#!/bin/sh\necho {command} "$@" >>{root}/commands.log\n')
                 (root / "commands" / command).chmod(0o755)
-            environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
+            # The locale of services, unless one is configured.
+            environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root), "LANG": "C.UTF-8"}
             self.status = subprocess.run([PROGRAM], env=environment, stdout=subprocess.DEVNULL).returncode
             read = lambda name: (root / name).read_text() if (root / name).exists() else ""
             self.is_erased = not file.exists()
@@ -61,6 +62,13 @@ def is_rejected(text, because, blinks, is_provisioned=False):
     return (board.blinks == blinks and board.status == 0 and because in board.log and "not taken" in board.log and not board.is_erased
             and board.wifi == "" and board.host == "" and 'board = "old"' in board.configuration and board.is_clean
             and board.is_refused != is_provisioned)
+
+
+def check_latin():
+    text = 'board = "raspberry-pi-4" # für Alice\nhost = "token" # Küche\nwifi_name = "Café" # für\n' + WIFI.split("\n", 1)[1]
+    board = Board(text.encode("latin-1"))
+    check("a file in Latin-1 is taken as it is", board.host == "token" and "ssid=436166e9\n" in board.wifi and
+          'board = "raspberry-pi-4"' in board.configuration and board.is_erased)
 
 
 def check_new_board():
@@ -173,6 +181,7 @@ def check_blinks():
 if __name__ == "__main__":
     print("settings from the SD card")
     check_new_board()
+    check_latin()
     check_texts()
     check_server()
     check_refusals()

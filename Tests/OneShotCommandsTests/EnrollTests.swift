@@ -25,6 +25,12 @@ import Testing
     #expect((try? Enroll.parse([uri])) != nil)
   }
 
+  @Test(
+    "Blanks around a URI are ignored", arguments: [" approvaltoken://activate?x ", "approvaltoken://activate?x\t\r"])
+  func blanks(uri: String) throws {
+    #expect(try Enroll.parse([uri]).readURI() == "approvaltoken://activate?x")
+  }
+
   /// `enroll` made a vault with a device secret of its own beside a service that was not yet listening, which then
   /// refused it.
   @Test("The state directory of an installed service is recognized")

@@ -154,15 +154,15 @@ package struct Enroll: DaemonCommand {
     return options
   }
 
-  /// The first line of the input; empty with `--server`.
+  /// The first line of the input, without the blanks around it that pasting often adds; empty with `--server`.
   package func readURI() throws -> String {
     if server != nil { return "" }
-    let text = try read()
-    guard text.contains(where: { !$0.isWhitespace }) else {
+    let text = try read().trimmingPrefix(while: \.isWhitespace)
+    guard let last = text.lastIndex(where: { !$0.isWhitespace }) else {
       let place = file.map { "the first line of \($0)" } ?? (uri == "-" ? "standard input" : "the command line")
       throw CommandError(.badData, "nothing on \(place), where an enrollment URI was expected")
     }
-    return text
+    return String(text[...last])
   }
 
   private func read() throws -> String {

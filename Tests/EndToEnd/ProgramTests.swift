@@ -79,7 +79,7 @@ extension EndToEnd {
         for words in ["board legend", "otp mail", "pending"] {
           let full = #"exec "$0" \#(words) "$@" >/dev/full"#
           let lost = try await run("/bin/sh", ["-c", full, program] + (words == "board legend" ? [] : state))
-          #expect(lost.exit == .code(69) && lost.errors.contains("cannot write to standard output"), "\(words): \(lost)")
+          #expect(lost.exit == .code(69) && lost.errors.contains("cannot write to standard output"), "\(lost)")
         }
         let refused = try ChildProcess(program, ["enroll", "-"] + state, input: "nonsense\n")
         #expect(try await refused.outcome().exit == .code(65))

@@ -25,6 +25,11 @@ import Testing
     let finger = PluginDriver.make(
       try read("authenticator = \"finger\"\nkind = \"biometric\"\nsocket = \"/run/finger\""))
     #expect(finger.kind == .biometric && finger is FingerprintDriver && finger.authenticator == "finger")
+    #expect(finger.input == .external(hold: false))
+    // A camera proves no act of its user.
+    let face = PluginDriver.make(
+      try read("authenticator = \"face\"\nkind = \"biometric\"\nsocket = \"/run/face\"\nhold = true"))
+    #expect(face.input == .external(hold: true))
   }
 
   @Test(

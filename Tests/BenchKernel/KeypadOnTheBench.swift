@@ -92,6 +92,23 @@ final class KeypadOnTheBench {
     keypad.close()
   }
 
+  /// Fails if the first one is read for ever: only its removal would help.
+  @Test("Uses a second keypad when the first one misbehaves") func usesASecondKeypadWhenTheFirstOneMisbehaves()
+    async throws
+  {
+    try Plug.panel("plug keypad 0")
+    let keypad = try USBKeypad(into: recorder)
+    _ = await recorder.untilAvailable()
+    try Plug.panel("plug keypad 1")
+    _ = try await eventually("both keypads claimed") { try claimedInterfaces() == 2 ? true : nil }
+    try Plug("/dev/hidg0").send([0, 0, 0x59])
+    #expect(await recorder.untilAvailable().last?.contains("report of 3 bytes") == true)
+    try Plug("/dev/hidg1").type([0x5B])
+    #expect(await recorder.next(1) == "3")
+    #expect(keypad.trouble == nil)
+    keypad.close()
+  }
+
   @Test("Does not claim other devices") func doesNotClaimOtherDevices() async throws {
     try Plug.panel("plug keypad 0")
     let other = KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0105))

@@ -96,6 +96,22 @@ import Testing
     #expect(await driver.all(of: call(.register)).last == .canceled(reason))
   }
 
+  /// A key with `alwaysUv` says so before it looks for the credential.
+  @Test("What another key refuses for good denies no request", arguments: [0x27, 0x36, 0x26] as [UInt8])
+  func refusedBesideOthers(status: UInt8) async throws {
+    let registration = try await registered().registration
+    key.set(.refuses(status))
+    for await event in driver.events(for: call(.authenticate, registration)) {
+      if case .canceled = event { Issue.record("\(event)") }
+      if event.isAnswer { return }
+      guard case .retry = event else { continue }
+      break
+    }
+    key.set(.touched(after: .milliseconds(10)))
+    let events = await driver.all(of: call(.authenticate, registration))
+    guard case .data = events.last else { throw NoDataError(events: events) }
+  }
+
   /// A key that went on blinking would sign what is no longer wanted.
   @Test("A touch that is no longer wanted is canceled at the key") func canceled() async throws {
     let registration = try await registered().registration

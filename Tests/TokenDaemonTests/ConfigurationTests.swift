@@ -88,6 +88,20 @@ import Testing
     return try Configuration.read(file.path)
   }
 
+  /// Fails if it counts as an empty one: requests then lack their authenticators.
+  @Test("A folder of plug-ins that cannot be read is an error") func unreadableFolder() throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    for name in ["config.toml", "authenticators.d"] {
+      try "".write(to: folder.appending(path: name), atomically: true, encoding: .utf8)
+    }
+    let error = #expect(throws: CommandError.self) {
+      _ = try Configuration.read(folder.appending(path: "config.toml").path)
+    }
+    #expect(error?.description.contains("authenticators.d: Not a directory") == true)
+  }
+
   @Test("Plug-ins are read from the folder beside the configuration") func plugins() throws {
     let badge = "authenticator = \"badge\"\nsocket = \"/run/badge\""
     let configuration = try read(

@@ -11,6 +11,7 @@ import Testing
     var configuration = libusb_config_descriptor()
     configuration.bNumInterfaces = 255
     #expect(KeypadDescription.interfaces(of: configuration).0.isEmpty)
+    #expect(!KeypadDescription.isSecurityKey(configuration))
     var setting = libusb_interface_descriptor()
     setting.bInterfaceClass = 3
     setting.bInterfaceSubClass = 1
@@ -24,7 +25,7 @@ import Testing
         configuration.interface = interface
         configuration.bNumInterfaces = 1
         let (hid, boot) = KeypadDescription.interfaces(of: configuration)
-        #expect(hid == [0] && boot == nil)
+        #expect(hid == [0] && boot == nil && !KeypadDescription.isSecurityKey(configuration))
       }
     }
   }
@@ -83,6 +84,24 @@ import Testing
     let found = withConfiguration(table.interfaces) { KeypadDescription.interfaces(of: $0) }
     #expect(found.0 == table.hid)
     #expect(found.1 == table.boot)
+  }
+
+  /// What a key with a keyboard for one-time passwords has, and a keyboard with keys for media and lights.
+  @Test("A security key is no keypad, unless its numbers are configured") func securityKeys() {
+    let keys = Interface(number: 0, endpoints: [(0x81, 3, 8)])
+    let fido = Interface(number: 1, kind: [3, 0, 0], endpoints: [(0x04, 3, 64), (0x84, 3, 64)])
+    let media = Interface(number: 1, kind: [3, 0, 0], endpoints: [(0x82, 3, 64)])
+    let lights = Interface(number: 2, kind: [3, 0, 0], endpoints: [(0x03, 3, 32), (0x83, 3, 32)])
+    for (interfaces, isKey) in [([keys, fido], true), ([fido], true), ([keys, media, lights], false), ([keys], false)] {
+      #expect(withConfiguration(interfaces) { KeypadDescription.isSecurityKey($0) } == isKey)
+    }
+    var device = KeypadDescription(
+      identity: .init(vendor: 0x1050, product: 0x0407), port: "1-1.2", path: "/dev/bus/usb/001/002",
+      hidInterfaces: [0, 1], bootInterface: Self.boot())
+    #expect(KeypadSelection().matches(device))
+    device.isSecurityKey = true
+    #expect(!KeypadSelection().matches(device) && !KeypadSelection(port: "1-1.2").matches(device))
+    #expect(KeypadSelection(identity: .init(vendor: 0x1050, product: 0x0407)).matches(device))
   }
 
   @Test(

@@ -93,5 +93,6 @@ private struct Descriptors {
     configuration.interface = settings.isEmpty ? nil : UnsafePointer(interfaces.baseAddress)
     let (all, boot) = KeypadDescription.interfaces(of: configuration)
     require(all.count <= settings.count && (boot == nil || !all.isEmpty), "no more interfaces than there are")
+    require(!KeypadDescription.isSecurityKey(configuration) || !all.isEmpty, "a security key has an HID interface")
   }
 }

@@ -22,7 +22,7 @@ package final class FingerprintDriver: AuthenticatorDriver {
 
   package var authenticator: String { reader.authenticator }
   package var kind: Authenticator.Kind { .biometric }
-  package var input: DriverInput { .external(hold: false) }
+  package var input: DriverInput { reader.input }
   package var isAvailable: Bool { reader.isAvailable }
 
   package func events(for call: DriverCall) -> AsyncStream<DriverEvent> {

@@ -56,7 +56,7 @@ package struct BoardProbe: Encodable, Sendable {
     var devices: [KeypadDescription] = []
     do { devices = try describeHIDDevices() } catch { obstacles.append("USB: \(error)") }
     let known = BoardCatalog.all().compactMap { try? $0.profile.get() }
-    let proposal = BoardProposal(chips: chips, keypads: devices.filter(\.isBootKeyboard), known: known)
+    let proposal = BoardProposal(chips: chips, keypads: devices.filter(\.isKeypad), known: known)
     return BoardProbe(
       chips: chips.map(Chip.init), keypads: devices.map(Keypad.init), obstacles: obstacles, board: proposal.board,
       profile: proposal.toml)

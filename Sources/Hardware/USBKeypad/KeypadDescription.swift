@@ -11,8 +11,12 @@ package struct KeypadDescription: Sendable, Equatable {
   /// console.
   package let hidInterfaces: [UInt8]
   let bootInterface: BootInterface?
+  /// Whether it has the interface of a security key. Many of them are keyboards, too, which type one-time passwords.
+  var isSecurityKey = false
 
   package var isBootKeyboard: Bool { bootInterface != nil }
+  /// Whether it is a keypad unless the configuration has its numbers.
+  package var isKeypad: Bool { isBootKeyboard && !isSecurityKey }
 
   /// The interface with the boot protocol of a keyboard: class 3, subclass 1, protocol 1 (HID 1.11, section 4).
   struct BootInterface: Sendable, Equatable {
@@ -39,6 +43,20 @@ extension KeypadDescription {
     guard libusb_get_active_config_descriptor(device, &configuration) == 0, let configuration else { return nil }
     defer { libusb_free_config_descriptor(configuration) }
     (hidInterfaces, bootInterface) = Self.interfaces(of: configuration.pointee)
+    isSecurityKey = Self.isSecurityKey(configuration.pointee)
+  }
+
+  /// Whether there is an HID interface without a subclass that has interrupt endpoints of 64 bytes both ways, as CTAP
+  /// 2.1 requires (11.2.8.1). Its report descriptor, which would tell, can be read only where it is claimed.
+  static func isSecurityKey(_ configuration: libusb_config_descriptor) -> Bool {
+    list(configuration.interface, configuration.bNumInterfaces).contains { interface in
+      guard interface.num_altsetting > 0, let setting = interface.altsetting?.pointee,
+        setting.bInterfaceClass == UInt8(LIBUSB_CLASS_HID.rawValue), setting.bInterfaceSubClass == 0
+      else { return false }
+      let ways = list(setting.endpoint, setting.bNumEndpoints)
+        .filter { $0.bmAttributes & 3 == 3 && $0.wMaxPacketSize == 64 }.map { $0.bEndpointAddress & 0x80 }
+      return Set(ways).count == 2
+    }
   }
 
   static func interfaces(of configuration: libusb_config_descriptor) -> ([UInt8], BootInterface?) {
@@ -76,9 +94,9 @@ private func padded(_ number: UInt8) -> String {
   return String(repeating: "0", count: 3 - digits.count) + digits
 }
 
-/// Describes every boot keyboard on the bus without opening it.
+/// Describes every boot keyboard on the bus that is no security key without opening it.
 package func describeKeypads() throws(USBKeypadError) -> [KeypadDescription] {
-  try describeHIDDevices().filter(\.isBootKeyboard)
+  try describeHIDDevices().filter(\.isKeypad)
 }
 
 /// Describes every device on the bus with an HID interface, such as keyboards and mice, without opening it.

@@ -22,7 +22,7 @@ package struct KeypadSelection: Sendable, Equatable {
     package var description: String { "\(hexadecimal(vendor)):\(hexadecimal(product))" }
   }
 
-  /// The required vendor and product numbers; nil accepts any boot keyboard.
+  /// The required vendor and product numbers; nil accepts any boot keyboard that is no security key.
   package var identity: Identity?
   /// The required port in the kernel's form: bus, then ports from the root, for example "1-1.2". Nil accepts any port.
   package var port: String?
@@ -35,7 +35,7 @@ package struct KeypadSelection: Sendable, Equatable {
   package func matches(_ keypad: KeypadDescription) -> Bool {
     (identity == nil || identity == keypad.identity) && (port == nil || port == keypad.port)
       // A device with the configured numbers is selected even if it is not a keyboard. The error then says so.
-      && (identity != nil || keypad.bootInterface != nil)
+      && (identity != nil || keypad.isKeypad)
   }
 }
 

@@ -81,7 +81,7 @@ final class USBLoop {
   }
 
   /// Compares the devices on the bus with the known ones. If libusb has not heard of a change, begins anew with a new
-  /// context, which reads the bus: an entry at the keypad is then lost.
+  /// context, which reads the bus: an entry at the keypad is then lost, but a keypad that stays is not reported missing.
   private func compareNodes() {
     comparison = nil
     guard let present = try? describeHIDDevices().filter(state.selection.matches) else { return compareLater() }
@@ -89,10 +89,11 @@ final class USBLoop {
     guard Set(present.map(\.path)) != Set(known.map(\.path)) else { return }
     var opened: OpaquePointer?
     guard libusb_init(&opened) == 0, let opened else { return compareLater() }
-    let hadConnection = !connections.isEmpty
-    let wasRefused = !refused.isEmpty
+    let paths = Set(present.map(\.path))
+    let isReadOneGone = connections.first.map { !paths.contains($0.description.path) } ?? false
+    let isWithoutKeypad = connections.isEmpty && !refused.isEmpty
     forgetDevices()
-    if hadConnection { state.isUnavailable(.unplugged) } else if wasRefused { state.isUnavailable(.notPluggedIn) }
+    if isReadOneGone { state.isUnavailable(.unplugged) } else if isWithoutKeypad { state.isUnavailable(.notPluggedIn) }
     context = opened
     let former = state.replace(USBContext(pointer: opened))
     if !hasLeak { libusb_exit(former.pointer) }
@@ -143,7 +144,7 @@ final class USBLoop {
     (refused, changes) = ([], [])
     for device in wereRefused {
       if news.contains(where: { $0.device == device && !$0.isArrival }) {
-        state.isUnavailable(.notPluggedIn)
+        if connections.isEmpty { state.isUnavailable(.notPluggedIn) }
       } else if KeypadDescription(device) == nil {
         // It cannot be described while it is being unplugged: an event follows.
         refused.append(libusb_ref_device(device))
@@ -199,7 +200,7 @@ final class USBLoop {
     switch failure {
     case .gone: part(from: connection.device, why: .unplugged)
     // The device stays claimed, so that it does not type on the console.
-    case .misbehaved(let how): state.isUnavailable(.misbehaved(how))
+    case .misbehaved(let how): readAnother(because: how)
     case .transfer(let how) where connection.failuresInARow < Self.patience:
       // The lost report may have contained a key, so the sink discards the digits typed so far.
       state.isUnavailable(.failed(call: "reading the keypad", name: how))
@@ -207,8 +208,16 @@ final class USBLoop {
       var moment = timeval(tv_sec: 0, tv_usec: 200_000)
       libusb_handle_events_timeout_completed(context, &moment, nil)
       if changes.isEmpty { listenToFirst() }
-    case .transfer(let how): state.isUnavailable(.misbehaved("\(how) \(Self.patience) times in a row"))
+    case .transfer(let how): readAnother(because: "\(how) \(Self.patience) times in a row")
     }
+  }
+
+  /// The first keypad has misbehaved. Reads one that has not, if there is one.
+  private func readAnother(because how: String) {
+    state.isUnavailable(.misbehaved(how))
+    guard let next = connections.firstIndex(where: { $0.failure == nil }) else { return }
+    connections.swapAt(0, next)
+    listenToFirst()
   }
 
   private func close(_ connection: Connection) {

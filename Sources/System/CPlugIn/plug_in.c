@@ -194,7 +194,11 @@ static void say(const char *member, const char *text) {
 
 void plug_in_wait(const char *what) { say("waiting", what); }
 void plug_in_retry(const char *why) { say("retry", why); }
-void plug_in_cancel(const char *why) { say("cancel", why); }
+void plug_in_cancel(const char *why) {
+  say("cancel", why);
+  // Nothing follows an answer, also from a handler of signals: see `plug_in_answer`.
+  shutdown(STDOUT_FILENO, SHUT_WR);
+}
 
 /// Writes Base64 into `text`, which has room for 4 bytes for every 3, and returns its length.
 static size_t encode(const unsigned char *bytes, size_t size, char *text) {

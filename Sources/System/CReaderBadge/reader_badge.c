@@ -45,11 +45,20 @@ static void retry(const char *why) {
 
 // MARK: One card
 
+/// Sends one command, whose answer has a time limit. `context` is the link to the card.
+static int exchange(
+    void *context, const unsigned char *command, size_t size, unsigned char *answer, size_t capacity) {
+  const struct card_link *link = context;
+  alarm(card_seconds);
+  return link->transmit(link->context, command, size, answer, capacity);
+}
+
 /// Sends a command and collects the whole reply without its status: see `card_command`.
 static int transmit(const struct card *card, const unsigned char *command, size_t size,
     unsigned char reply[badge_longest_reply], size_t *reply_size) {
-  const struct card_link link = card_link(card);
-  return card_command(&link, command, size, 0x00, reply, badge_longest_reply, reply_size);
+  struct card_link link = card_link(card);
+  const struct card_link limited = {exchange, &link};
+  return card_command(&limited, command, size, 0x00, reply, badge_longest_reply, reply_size);
 }
 
 /// Says why a command failed. Returns whether the card may be presented again.
@@ -116,6 +125,7 @@ static enum talk use(SCARDCONTEXT context, const char *reader) {
   switch (card_open(context, reader, &card)) {
     case card_is_open:
       result = talk(&card);
+      alarm(card_seconds);
       card_close(&card);
       break;
     case card_is_unreadable: retry("the card cannot be read"); break;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reader_key.h"
 
+// How long a key may take to say what it is. One that is broken would keep the others waiting.
+enum { open_ms = 2000 };
+
 static int open_hidraw(fido_dev_t **device, const char **why) {
   fido_dev_info_t *list = fido_dev_info_new(8);
   size_t found = 0;
@@ -9,8 +12,9 @@ static int open_hidraw(fido_dev_t **device, const char **why) {
   if (error == FIDO_OK) error = FIDO_ERR_NOTFOUND;
   for (size_t index = 0; index < found && error == FIDO_ERR_NOTFOUND; index++) {
     fido_dev_t *candidate = fido_dev_new();
-    if (candidate && fido_dev_open(candidate, fido_dev_info_path(fido_dev_info_ptr(list, index))) == FIDO_OK &&
-        fido_dev_is_fido2(candidate)) {
+    if (candidate && fido_dev_set_timeout(candidate, open_ms) == FIDO_OK &&
+        fido_dev_open(candidate, fido_dev_info_path(fido_dev_info_ptr(list, index))) == FIDO_OK &&
+        fido_dev_is_fido2(candidate) && fido_dev_set_timeout(candidate, -1) == FIDO_OK) {
       *device = candidate;
       error = FIDO_OK;
     } else if (candidate) {

@@ -128,7 +128,8 @@ static bool retry(struct use *use, int error) {
     why = table[index].why;
     is_final = table[index].is_final;
   }
-  if (is_final) {
+  // Only at a registration: for a request, a key of somebody else must not be a denial.
+  if (is_final && use->question->step == plug_in_register) {
     plug_in_cancel(why);
     return false;
   }

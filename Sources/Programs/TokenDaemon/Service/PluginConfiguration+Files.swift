@@ -12,12 +12,15 @@ extension PluginConfiguration {
   static func read(beside file: String) throws(CommandError) -> [PluginConfiguration] {
     let folder = "\(file.lastIndex(of: "/").map { String(file[..<$0]) } ?? ".")/authenticators.d"
     var plugins: [PluginConfiguration] = []
-    for name in names(in: folder) { plugins.append(try read("\(folder)/\(name)")) }
+    for name in try names(in: folder) { plugins.append(try read("\(folder)/\(name)")) }
     return plugins
   }
 
-  private static func names(in folder: String) -> [String] {
-    guard let directory = opendir(folder) else { return [] }
+  private static func names(in folder: String) throws(CommandError) -> [String] {
+    guard let directory = opendir(folder) else {
+      if errno == ENOENT { return [] }
+      throw CommandError(.badData, "cannot read \(folder): \(String(cString: strerror(errno)))")
+    }
     defer { closedir(directory) }
     var names: [String] = []
     while let entry = readdir(directory) {

@@ -81,7 +81,7 @@ final class USBLoop {
   }
 
   /// Compares the devices on the bus with the known ones. If libusb has not heard of a change, begins anew with a new
-  /// context, which reads the bus: an entry at the keypad is then lost, but a keypad that stays is not reported missing.
+  /// context, which reads the bus: an entry at the keypad is then lost. A keypad that stays is not reported missing.
   private func compareNodes() {
     comparison = nil
     guard let present = try? describeHIDDevices().filter(state.selection.matches) else { return compareLater() }

@@ -37,7 +37,7 @@ extension Simulate {
           // The other thread waits for a key.
           terminal.restore()
           print("")
-          exit(reported(CommandError.endOfLines, nil).rawValue)
+          Glibc.exit(reported(CommandError.endOfLines, nil).rawValue)
         }
         guard isFollowed else { throw CommandError(.unavailable, "the system has no thread left") }
         while let key = terminal.key(), key != "q", key != RawTerminal.controlC { press(key, client) }

@@ -91,6 +91,25 @@ import Testing
     #expect(reader.calls.count == 3 && decided() == ["accept by badge"])
   }
 
+  /// Fails if the failure of one ends the use of the other: a badge that lies there would have to be presented again.
+  @Test("A reader that fails is asked three times, and the badge meanwhile is asked once") func failsBesideTheBadge()
+    async throws
+  {
+    func failures() -> Int { fixture.stateStore.audit.count { $0.kind == .authenticatorFailed } }
+    try await handle {
+      fixture.panel.perform(accept)
+      await fixture.pass { badge.calls.count == 1 && reader.calls.count == 2 }
+      for count in 1...3 {
+        reader.say(.failed("unplugged"))
+        reader.end()
+        await fixture.pass { failures() == count && reader.calls.count == min(2 + count, 4) }
+      }
+      badge.say(.data(data))
+    }
+    #expect(badge.calls.count == 1 && reader.calls.count == 4 && decided() == ["accept by badge"])
+    #expect(fixture.panel.shown.count { $0 == .noSuchChoice } == 3)
+  }
+
   @Test("What fails is asked no more, and at last the PIN is wanted") func failures() async throws {
     try await handle {
       reader.say(.canceled(FingerprintDriver.noFinger))

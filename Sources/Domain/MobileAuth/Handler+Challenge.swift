@@ -109,7 +109,12 @@ extension Handler {
       await panel.show(indication)
       let questions = driverPrompts(for: request, progress)
       let act = try await awaitInput(on: prompt, asking: questions, showing: indication, pending, touch) { event in
-        Self.input(event, on: request, progress) { gesture, entry in
+        if questions.count > 1, case .driver(.failed(let why), let authenticator) = event,
+          noteFailureBesideOthers(why, of: authenticator, on: request, &progress)
+        {
+          return nil
+        }
+        return Self.input(event, on: request, progress) { gesture, entry in
           request.answered(
             by: gesture, typing: entry.pin, with: entry.authenticator, data: entry.data, choosing: entry.option,
             readBack: entry.readBack, underlyingError: entry.underlyingError, after: environment.now - announced,
@@ -159,7 +164,10 @@ extension Handler {
       for await event in panel.events(for: prompt, asking: questions, in: environment) {
         if let act = take(event) { return act }
         handleAuxiliaryEvent(event, pending, touch)
-        if case .driver(.retry, _) = event { await show([.noSuchChoice, indication]) }
+        switch event {
+        case .driver(.retry, _), .driver(.failed, _): await show([.noSuchChoice, indication])
+        default: break
+        }
       }
       try await rearm(touch)
     }

@@ -18,8 +18,30 @@ extension Handler {
           authenticator: source.authenticator, challenge: source.challenge, registration: source.registration))
     }
     // One that is missing is no fault as long as another one can answer.
-    let usable = prompts.filter { $0.driver != nil }
-    return usable.isEmpty ? prompts : usable
+    var usable = prompts.filter { $0.driver != nil }
+    guard usable.count > 1 else { return usable.isEmpty ? prompts : usable }
+    for index in usable.indices {
+      let failures = progress.driverFailures[usable[index].call.authenticator, default: 0]
+      usable[index].attempts = Self.driverAttempts - failures
+    }
+    return usable
+  }
+
+  /// Records the failure of a driver beside others, which are asked further, unless what the panel asks for changes.
+  /// - Returns: whether it was recorded.
+  func noteFailureBesideOthers(
+    _ why: String, of authenticator: String, on request: MobileAuthRequest, _ progress: inout EntryProgress
+  ) -> Bool {
+    guard case .custom(let challenge) = request.contents.challenge else { return false }
+    var next = progress
+    next.driverFailures[authenticator, default: 0] += 1
+    guard !next.askedSources(of: challenge).isEmpty,
+      Self.indicationAndPrompt(for: request.contents, next) == Self.indicationAndPrompt(for: request.contents, progress)
+    else { return false }
+    progress = next
+    record(.authenticatorFailed, request.pending, "\(authenticator): \(why)")
+    reportChallenge(of: request, progress, after: .init(number: nil, reason: why))
+    return true
   }
 
   /// Whether the user may type the PIN in this prompt.

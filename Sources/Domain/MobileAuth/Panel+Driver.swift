@@ -8,6 +8,8 @@ struct DriverPrompt: Sendable {
   /// Nil if the token has none for the authenticator.
   let driver: (any AuthenticatorDriver)?
   let call: DriverCall
+  /// How often the driver is asked if it fails: beside others, which a failure must not interrupt.
+  var attempts = 1
 }
 
 extension Panel {
@@ -50,14 +52,23 @@ extension Panel {
 }
 
 extension DriverPrompt {
-  /// Reports the events of the driver up to its answer.
+  /// Reports the events of the driver up to its answer, or to its last failure.
   fileprivate func ask(in environment: TokenEnvironment, _ report: @Sendable (DriverEvent) -> Void) async {
-    guard (try? await environment.sleep(for: Self.guardTime)) != nil else { return }
-    guard let driver else { return report(.failed("this token has no driver for it")) }
-    for await event in driver.events(for: call) {
-      report(event)
-      if event.isAnswer { return }
+    for attempt in 1...attempts {
+      let pause = attempt == 1 ? Self.guardTime : Self.guardTime + Handler.rearmPause
+      guard (try? await environment.sleep(for: pause)) != nil else { return }
+      guard let driver else { return report(.failed("this token has no driver for it")) }
+      var failure = "it ended without an answer"
+      for await event in driver.events(for: call) {
+        if case .failed(let why) = event {
+          failure = why
+          break
+        }
+        report(event)
+        if event.isAnswer { return }
+      }
+      if Task.isCancelled { return }
+      report(.failed(failure))
     }
-    if !Task.isCancelled { report(.failed("it ended without an answer")) }
   }
 }

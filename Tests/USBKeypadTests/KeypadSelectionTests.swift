@@ -92,7 +92,9 @@ import Testing
     let fido = Interface(number: 1, kind: [3, 0, 0], endpoints: [(0x04, 3, 64), (0x84, 3, 64)])
     let media = Interface(number: 1, kind: [3, 0, 0], endpoints: [(0x82, 3, 64)])
     let lights = Interface(number: 2, kind: [3, 0, 0], endpoints: [(0x03, 3, 32), (0x83, 3, 32)])
-    for (interfaces, isKey) in [([keys, fido], true), ([fido], true), ([keys, media, lights], false), ([keys], false)] {
+    for (interfaces, isKey) in [
+      ([keys, fido], true), ([fido], true), ([keys, media, lights], false), ([keys], false),
+    ] {
       #expect(withConfiguration(interfaces) { KeypadDescription.isSecurityKey($0) } == isKey)
     }
     var device = KeypadDescription(

@@ -109,11 +109,7 @@ extension Handler {
       await panel.show(indication)
       let questions = driverPrompts(for: request, progress)
       let act = try await awaitInput(on: prompt, asking: questions, showing: indication, pending, touch) { event in
-        if questions.count > 1, case .driver(.failed(let why), let authenticator) = event,
-          noteFailureBesideOthers(why, of: authenticator, on: request, &progress)
-        {
-          return nil
-        }
+        if noteFailure(event, beside: questions, on: request, &progress) { return nil }
         return Self.input(event, on: request, progress) { gesture, entry in
           request.answered(
             by: gesture, typing: entry.pin, with: entry.authenticator, data: entry.data, choosing: entry.option,

@@ -28,14 +28,17 @@ extension Handler {
   }
 
   /// Records the failure of a driver beside others, which are asked further, unless what the panel asks for changes.
-  /// - Returns: whether it was recorded.
-  func noteFailureBesideOthers(
-    _ why: String, of authenticator: String, on request: MobileAuthRequest, _ progress: inout EntryProgress
+  /// - Parameter questions: what is asked now.
+  /// - Returns: whether the event was such a failure, and was recorded.
+  func noteFailure(
+    _ event: PanelEvent, beside questions: [DriverPrompt], on request: MobileAuthRequest,
+    _ progress: inout EntryProgress
   ) -> Bool {
-    guard case .custom(let challenge) = request.contents.challenge else { return false }
+    guard case .driver(.failed(let why), let authenticator) = event else { return false }
     var next = progress
     next.driverFailures[authenticator, default: 0] += 1
-    guard !next.askedSources(of: challenge).isEmpty,
+    let others = questions.map(\.call.authenticator)
+    guard questions.count > 1, others.contains(where: { next.driverFailures[$0, default: 0] < Self.driverAttempts }),
       Self.indicationAndPrompt(for: request.contents, next) == Self.indicationAndPrompt(for: request.contents, progress)
     else { return false }
     progress = next

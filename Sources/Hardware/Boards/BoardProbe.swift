@@ -24,12 +24,15 @@ package struct BoardProbe: Encodable, Sendable {
     package let path: String
     /// Whether the device can be used as the keypad.
     package let bootKeyboard: Bool
+    /// Whether it has the interface of a security key: then it is used only if `keypad.device` names it.
+    package let securityKey: Bool
     /// The number of HID interfaces. All of them would be claimed.
     package let interfaces: Int
 
     enum CodingKeys: String, CodingKey {
       case device, port, path
       case bootKeyboard = "boot_keyboard"
+      case securityKey = "security_key"
       case interfaces
     }
   }
@@ -76,6 +79,8 @@ package struct BoardProbe: Encodable, Sendable {
     text += keypads.map { keypad in
       "keypad  \(keypad.device) at \(keypad.port)  "
         + (keypad.bootKeyboard ? "boot keyboard" : "not a boot keyboard, cannot be the keypad")
+        + (keypad.bootKeyboard && keypad.securityKey
+          ? " with the interface of a security key: the keypad only if keypad.device names it" : "")
     }
     if keypads.isEmpty { text.append("no keypad") }
     text += obstacles.map { "not seen: \($0)" }
@@ -98,6 +103,6 @@ extension BoardProbe.Keypad {
   fileprivate init(_ device: KeypadDescription) {
     self.init(
       device: "\(device.identity)", port: device.port, path: device.path, bootKeyboard: device.isBootKeyboard,
-      interfaces: device.hidInterfaces.count)
+      securityKey: device.isSecurityKey, interfaces: device.hidInterfaces.count)
   }
 }

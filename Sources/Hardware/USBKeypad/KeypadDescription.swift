@@ -12,7 +12,7 @@ package struct KeypadDescription: Sendable, Equatable {
   package let hidInterfaces: [UInt8]
   let bootInterface: BootInterface?
   /// Whether it has the interface of a security key. Many of them are keyboards, too, which type one-time passwords.
-  var isSecurityKey = false
+  package internal(set) var isSecurityKey = false
 
   package var isBootKeyboard: Bool { bootInterface != nil }
   /// Whether it is a keypad unless the configuration has its numbers.

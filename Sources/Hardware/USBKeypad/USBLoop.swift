@@ -181,8 +181,11 @@ final class USBLoop {
     listenToFirst()
   }
 
+  /// Reads the first keypad that has not misbehaved.
   private func listenToFirst() {
-    while let connection = connections.first {
+    while let index = connections.firstIndex(where: { fault(of: $0) == nil }) {
+      connections.swapAt(0, index)
+      let connection = connections[0]
       do throws(USBKeypadError) {
         try connection.listen()
         return state.isAvailable()
@@ -193,31 +196,36 @@ final class USBLoop {
         close(connections.removeFirst())
       }
     }
+    if let fault = connections.first.flatMap({ self.fault(of: $0) }) { state.isUnavailable(.misbehaved(fault)) }
+  }
+
+  /// How the keypad has misbehaved; nil if it has not. It stays claimed, so that it does not type on the console.
+  private func fault(of connection: Connection) -> String? {
+    switch connection.failure {
+    case .misbehaved(let how): how
+    case .transfer(let how) where connection.failuresInARow >= Self.patience: "\(how) \(Self.patience) times in a row"
+    case .gone, .transfer, nil: nil
+    }
   }
 
   private func serviceConnections() {
     guard let connection = connections.first, let failure = connection.failure else { return }
+    if let fault = fault(of: connection) {
+      state.isUnavailable(.misbehaved(fault))
+      if connections.contains(where: { self.fault(of: $0) == nil }) { listenToFirst() }
+      return
+    }
     switch failure {
     case .gone: part(from: connection.device, why: .unplugged)
-    // The device stays claimed, so that it does not type on the console.
-    case .misbehaved(let how): readAnother(because: how)
-    case .transfer(let how) where connection.failuresInARow < Self.patience:
+    case .misbehaved: break
+    case .transfer(let how):
       // The lost report may have contained a key, so the sink discards the digits typed so far.
       state.isUnavailable(.failed(call: "reading the keypad", name: how))
       // A device that is being unplugged fails first and disappears a moment later.
       var moment = timeval(tv_sec: 0, tv_usec: 200_000)
       libusb_handle_events_timeout_completed(context, &moment, nil)
       if changes.isEmpty { listenToFirst() }
-    case .transfer(let how): readAnother(because: "\(how) \(Self.patience) times in a row")
     }
-  }
-
-  /// The first keypad has misbehaved. Reads one that has not, if there is one.
-  private func readAnother(because how: String) {
-    state.isUnavailable(.misbehaved(how))
-    guard let next = connections.firstIndex(where: { $0.failure == nil }) else { return }
-    connections.swapAt(0, next)
-    listenToFirst()
   }
 
   private func close(_ connection: Connection) {

@@ -86,10 +86,10 @@ actor BenchToken {
     await findDevice()
   }
 
-  /// Another enrollment is another device, or none is left.
+  /// Another enrollment is another device, or none is left. Without an answer, the former one is kept.
   private func findDevice() async {
     guard let portal else { return }
-    device = await portal.device(of: user)
+    do { device = try await portal.device(of: user) } catch { return await publishPlace() }
     types = if let device { await portal.types(of: user, on: device) } else { [] }
     await publishPlace()
   }

@@ -15,25 +15,27 @@ extension BoardCommand.Check: OneShotCommand {
   package func perform() async throws {
     try await reporting(json) {
       let responses =
-        if let board { await Self.open(try BoardCatalog.profile(board), aloud: !json.isWanted) } else { readAll() }
+        if let board { try await Self.open(try BoardCatalog.profile(board), aloud: !json.isWanted) } else {
+          try readAll()
+        }
       if json.isWanted { json.print(responses) { _ in "" } }
       if responses.contains(where: { !$0.good }) { throw ExitCode(1) }
     }
   }
 
   /// - Parameter aloud: whether each finding is printed immediately, so that the user knows which LED to watch.
-  private static func open(_ profile: BoardProfile, aloud: Bool) async -> [Response] {
+  private static func open(_ profile: BoardProfile, aloud: Bool) async throws -> [Response] {
     var responses = [Response(subject: "profile", good: true, text: "\(profile.name): \(profile.description)")]
-    if aloud { say(responses[0]) }
+    if aloud { try say(responses[0]) }
     for await finding in BoardCheck.findings(of: profile) {
       responses.append(
         Response(subject: finding.subject, good: finding.next == nil, text: finding.text, next: finding.next))
-      if aloud { say(responses[responses.count - 1]) }
+      if aloud { try say(responses[responses.count - 1]) }
     }
     return responses
   }
 
-  private func readAll() -> [Response] {
+  private func readAll() throws -> [Response] {
     let responses = BoardCatalog.all().map { file, result in
       switch result {
       case .success(let profile): Response(subject: profile.name, good: true, text: file)
@@ -41,13 +43,13 @@ extension BoardCommand.Check: OneShotCommand {
         Response(subject: file, good: false, text: "\(failure)", next: "boards/README.md documents every key")
       }
     }
-    if !json.isWanted { responses.forEach(Self.say) }
+    if !json.isWanted { try responses.forEach(Self.say) }
     return responses
   }
 
-  private static func say(_ response: Response) {
+  private static func say(_ response: Response) throws {
     print("\(response.good ? "ok  " : "BAD ")  \(response.subject): \(response.text)")
     if let next = response.next { print("      \(next)") }
-    fflush(nil)
+    try flushResults()
   }
 }

@@ -36,7 +36,7 @@ package struct BoardCommand: ParsableCommand {
       let rows = Indication.legend.map(\.row).map {
         Row(meaning: $0.meaning, pattern: $0.patternInWords, color: $0.color.rawValue)
       }
-      json.print(rows) { _ in Indication.legendTable }
+      try reporting(json) { json.print(rows) { _ in Indication.legendTable } }
     }
   }
 }

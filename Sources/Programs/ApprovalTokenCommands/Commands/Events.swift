@@ -22,7 +22,7 @@ struct Events: ParsableCommand {
       try ControlClient(path: state.controlSocket).follow(.events(follow: follow), EventLine.self) { line in
         json.print(line, text: \.text)
         // Flush each line: a pipe is fully buffered otherwise.
-        fflush(nil)
+        try flushResults()
         return true
       }
       if follow { throw CommandError.endOfLines }

@@ -155,7 +155,7 @@ struct Simulate: ParsableCommand {
         try client.follow(.followLED, LEDStatus.self) { led in
           show(led)
           // Flush each line: a pipe is fully buffered otherwise.
-          fflush(nil)
+          try flushResults()
           return true
         }
         throw CommandError.endOfLines

@@ -21,7 +21,7 @@ struct Watch: ParsableCommand {
       try ControlClient(path: state.controlSocket).follow(.watch, PanelChange.self) { change in
         json.print(change) { $0.lines.joined(separator: "\n") }
         // Flush each line: a pipe is fully buffered otherwise.
-        fflush(nil)
+        try flushResults()
         return true
       }
       throw CommandError.endOfLines

@@ -23,11 +23,13 @@ export async function call(path, body = {}, options = {}) {
   return answer;
 }
 
+/** Whether the address has a token. */
+export const hasSessionToken = () => /^#[\w-]{32}$/.test(location.hash);
+
 /** Exchanges the token in the address, if there is one, for a cookie and a key, and removes it from the address. */
 export async function openSession() {
-  const token = location.hash.slice(1);
-  if (!/^[\w-]{32}$/.test(token)) return;
-  localStorage.setItem("bench-key", (await call("session", { token })).key);
+  if (!hasSessionToken()) return;
+  localStorage.setItem("bench-key", (await call("session", { token: location.hash.slice(1) })).key);
   history.replaceState(null, "", "/");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { showAccount, showAuthenticators } from "./account.js";
-import { byID, complain, follow, openSession } from "./api.js";
+import { byID, complain, follow, hasSessionToken, openSession } from "./api.js";
 import { addStep } from "./timeline.js";
 import { onSelection, selected, showUsers } from "./tokens.js";
 import { showCallback, showExchange, showPortal, showResult, showTypes } from "./portal.js";
@@ -67,7 +67,7 @@ function connected(isConnected) {
 }
 
 // A new address in the same tab only changes the part behind the "#".
-addEventListener("hashchange", () => location.reload());
+addEventListener("hashchange", () => { if (hasSessionToken()) location.reload(); });
 // An address that has been used may still have a session.
 try { await openSession(); } catch (error) { complain(error); }
 follow(take, connected);

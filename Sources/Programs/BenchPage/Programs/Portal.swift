@@ -66,8 +66,10 @@ struct Portal: Sendable {
   }
 
   /// The newest device of a user; nil if there is none.
-  func device(of user: String) async -> String? {
+  /// - Throws: if the token server does not answer.
+  func device(of user: String) async throws -> String? {
     let found = await call(.get, "/oauth/api/v4/users/\(user.percentEncoded)/devices")
+    guard found.status == 200 else { throw BenchError("the devices of \(user) cannot be read") }
     let devices = found.answer?["devices"]?.list ?? []
     return devices.max { $0["createdAt"]?.integer ?? 0 < $1["createdAt"]?.integer ?? 0 }?["id"]?.text
   }

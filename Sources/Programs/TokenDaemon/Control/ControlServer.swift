@@ -103,7 +103,9 @@ struct ControlServer: Service {
       // Only the CLI of this program connects; drop clients that do not read after 1 s.
       socket.setTimeout(seconds: 1)
       let request = try ControlRequest(line: line)
-      try await untilHangUp(of: socket) { try await answer(request) { try socket.write(line: JSONMessage.encode($0), willWait: threadWillBlock) } }
+      try await untilHangUp(of: socket) {
+        try await answer(request) { try socket.write(line: JSONMessage.encode($0), willWait: threadWillBlock) }
+      }
     } catch is UnixSocket.SocketError {
       // The client has disconnected, or does not read. Nothing can follow a part of a line.
     } catch {

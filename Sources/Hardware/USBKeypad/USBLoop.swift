@@ -80,7 +80,7 @@ final class USBLoop {
     (changes, refused) = ([], [])
   }
 
-  /// Compares the devices on the bus with the known ones. If libusb has not heard of a change, begins anew with a new
+  /// Compares the devices on the bus with the known ones. If libusb has not heard of a change, starts again with a new
   /// context, which reads the bus: an entry at the keypad is then lost. A keypad that stays is not reported missing.
   private func compareNodes() {
     comparison = nil

@@ -92,7 +92,7 @@ static int transmit(
     void *context, const unsigned char *command, size_t size, unsigned char *answer, size_t capacity) {
   const struct card *card = context;
   const SCARD_IO_REQUEST *header = card->protocol == SCARD_PROTOCOL_T0 ? SCARD_PCI_T0 : SCARD_PCI_T1;
-  // A command of T=0 with data does not say how much is expected (ISO 7816-3, 12.2): the card says what it has.
+  // A command of T=0 with data does not say how much is expected (ISO 7816-3, 12.2): the status has that.
   if (card->protocol == SCARD_PROTOCOL_T0 && size > 5 && size == 6 + (size_t)command[4]) size--;
   DWORD count = (DWORD)capacity;
   LONG error = SCardTransmit(card->handle, header, command, (DWORD)size, NULL, answer, &count);

@@ -45,7 +45,7 @@ static void retry(const char *why) {
 
 // MARK: One card
 
-/// Sends one command, whose answer has a time limit. `context` is the link to the card.
+/// Sends one command, whose answer has a time limit. `context` is a `card_link`.
 static int exchange(
     void *context, const unsigned char *command, size_t size, unsigned char *answer, size_t capacity) {
   const struct card_link *link = context;

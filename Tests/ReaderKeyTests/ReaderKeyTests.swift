@@ -96,7 +96,7 @@ import Testing
     #expect(await driver.all(of: call(.register)).last == .canceled(reason))
   }
 
-  /// A key with `alwaysUv` says so before it looks for the credential.
+  /// A key that always verifies its user says so before it looks for the credential.
   @Test("What another key refuses for good denies no request", arguments: [0x27, 0x36, 0x26] as [UInt8])
   func refusedBesideOthers(status: UInt8) async throws {
     let registration = try await registered().registration

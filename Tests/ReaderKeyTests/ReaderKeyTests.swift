@@ -97,7 +97,7 @@ import Testing
   }
 
   /// A key that always verifies its user says so before it looks for the credential.
-  @Test("What another key refuses for good denies no request", arguments: [0x27, 0x36, 0x26] as [UInt8])
+  @Test("Another key that requires its PIN, or cannot sign, denies no request", arguments: [0x36, 0x26] as [UInt8])
   func refusedBesideOthers(status: UInt8) async throws {
     let registration = try await registered().registration
     key.set(.refuses(status))

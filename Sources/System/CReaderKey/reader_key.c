@@ -128,8 +128,8 @@ static bool retry(struct use *use, int error) {
     why = table[index].why;
     is_final = table[index].is_final;
   }
-  // Only at a registration: for a request, a key of somebody else must not be a denial.
-  if (is_final && use->question->step == plug_in_register) {
+  // For a request, only what its user has refused: another key that requires its PIN must not be a denial.
+  if (is_final && (use->question->step == plug_in_register || error == FIDO_ERR_OPERATION_DENIED)) {
     plug_in_cancel(why);
     return false;
   }

@@ -92,7 +92,7 @@ final class KeypadOnTheBench {
     keypad.close()
   }
 
-  /// Fails if the first one is read for ever: only its removal would help.
+  /// Fails if only the removal of the first one helps.
   @Test("Uses a second keypad when the first one misbehaves") func usesASecondKeypadWhenTheFirstOneMisbehaves()
     async throws
   {

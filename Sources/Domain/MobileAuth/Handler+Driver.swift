@@ -15,16 +15,12 @@ extension Handler {
         driver: drivers.usable(source.authenticator, as: source.kind),
         call: DriverCall(
           step: .authenticate, server: challenge.server, account: request.pending.account.text,
-          authenticator: source.authenticator, challenge: source.challenge, registration: source.registration))
+          authenticator: source.authenticator, challenge: source.challenge, registration: source.registration),
+        attempts: Self.driverAttempts - progress.driverFailures[source.authenticator, default: 0])
     }
     // One that is missing is no fault as long as another one can answer.
-    var usable = prompts.filter { $0.driver != nil }
-    guard usable.count > 1 else { return usable.isEmpty ? prompts : usable }
-    for index in usable.indices {
-      let failures = progress.driverFailures[usable[index].call.authenticator, default: 0]
-      usable[index].attempts = Self.driverAttempts - failures
-    }
-    return usable
+    let usable = prompts.filter { $0.driver != nil }
+    return usable.isEmpty ? prompts : usable
   }
 
   /// Records the failure of a driver beside others, which are asked further, unless what the panel asks for changes.

@@ -10,7 +10,7 @@ struct DriverPrompt: Sendable {
   /// Nil if the token has none for the authenticator.
   let driver: (any AuthenticatorDriver)?
   let call: DriverCall
-  /// How often the driver is asked if it fails: beside others, which a failure must not interrupt.
+  /// How often the driver is asked if it fails, as long as the prompt lasts: a failure must not interrupt others.
   var attempts = 1
 }
 

@@ -46,8 +46,9 @@ extension KeypadDescription {
     isSecurityKey = Self.isSecurityKey(configuration.pointee)
   }
 
-  /// Whether there is an HID interface without a subclass that has interrupt endpoints of 64 bytes both ways, as CTAP
-  /// 2.1 requires (11.2.8.1). Its report descriptor, which would tell, can be read only where it is claimed.
+  /// Whether there is an HID interface without a subclass that has interrupt endpoints of 64 bytes both ways, as
+  /// security keys have for CTAP over USB. Programmable keypads can have one, too. The report descriptor would tell,
+  /// but it can be read only where the interface is claimed.
   static func isSecurityKey(_ configuration: libusb_config_descriptor) -> Bool {
     list(configuration.interface, configuration.bNumInterfaces).contains { interface in
       guard interface.num_altsetting > 0, let setting = interface.altsetting?.pointee,

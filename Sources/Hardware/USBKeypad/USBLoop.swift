@@ -86,14 +86,14 @@ final class USBLoop {
     comparison = nil
     guard let present = try? describeHIDDevices().filter(state.selection.matches) else { return compareLater() }
     let known = connections.map(\.description) + refused.compactMap { KeypadDescription($0) }
-    guard Set(present.map(\.path)) != Set(known.map(\.path)) else { return }
+    let paths = Set(present.map(\.path))
+    guard paths != Set(known.map(\.path)) else { return }
     var opened: OpaquePointer?
     guard libusb_init(&opened) == 0, let opened else { return compareLater() }
-    let paths = Set(present.map(\.path))
-    let isReadOneGone = connections.first.map { !paths.contains($0.description.path) } ?? false
+    let isFirstGone = connections.first.map { !paths.contains($0.description.path) } ?? false
     let isWithoutKeypad = connections.isEmpty && !refused.isEmpty
     forgetDevices()
-    if isReadOneGone { state.isUnavailable(.unplugged) } else if isWithoutKeypad { state.isUnavailable(.notPluggedIn) }
+    if isFirstGone { state.isUnavailable(.unplugged) } else if isWithoutKeypad { state.isUnavailable(.notPluggedIn) }
     context = opened
     let former = state.replace(USBContext(pointer: opened))
     if !hasLeak { libusb_exit(former.pointer) }
@@ -212,20 +212,15 @@ final class USBLoop {
     guard let connection = connections.first, let failure = connection.failure else { return }
     if let fault = fault(of: connection) {
       state.isUnavailable(.misbehaved(fault))
-      if connections.contains(where: { self.fault(of: $0) == nil }) { listenToFirst() }
-      return
+      return listenToFirst()
     }
-    switch failure {
-    case .gone: part(from: connection.device, why: .unplugged)
-    case .misbehaved: break
-    case .transfer(let how):
-      // The lost report may have contained a key, so the sink discards the digits typed so far.
-      state.isUnavailable(.failed(call: "reading the keypad", name: how))
-      // A device that is being unplugged fails first and disappears a moment later.
-      var moment = timeval(tv_sec: 0, tv_usec: 200_000)
-      libusb_handle_events_timeout_completed(context, &moment, nil)
-      if changes.isEmpty { listenToFirst() }
-    }
+    guard case .transfer(let how) = failure else { return part(from: connection.device, why: .unplugged) }
+    // The lost report may have contained a key, so the sink discards the digits typed so far.
+    state.isUnavailable(.failed(call: "reading the keypad", name: how))
+    // A device that is being unplugged fails first and disappears a moment later.
+    var moment = timeval(tv_sec: 0, tv_usec: 200_000)
+    libusb_handle_events_timeout_completed(context, &moment, nil)
+    if changes.isEmpty { listenToFirst() }
   }
 
   private func close(_ connection: Connection) {

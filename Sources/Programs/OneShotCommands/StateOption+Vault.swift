@@ -16,12 +16,6 @@ extension StateOption {
     }
   }
 
-  /// What the running service reports. One that hangs is an error.
-  /// - Parameter seconds: the time limit.
-  func serviceStatus(within seconds: Int = 20) throws -> ServiceStatus {
-    try ControlClient(path: controlSocket).call(.status, ServiceStatus.self, within: seconds)
-  }
-
   func deviceSecret() throws -> DeviceSecret {
     try DeviceSecret.load(stateDirectory: directory, credentialsDirectory: environment("CREDENTIALS_DIRECTORY"))
   }

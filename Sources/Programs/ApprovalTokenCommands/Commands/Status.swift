@@ -25,10 +25,9 @@ package struct Status: DaemonCommand {
   /// Asks the service; nil if none runs.
   /// - Throws: `CommandError`, also if a service runs that does not answer: it is busy, or ends.
   package func fromService() throws -> ServiceStatus? {
-    do { return try ControlClient(path: state.controlSocket).call(.status, ServiceStatus.self, within: 20) } catch let
-      failure
-      as CommandError where failure.isServiceMissing
-    { return nil }
+    do { return try state.serviceStatus() } catch let failure as CommandError where failure.isServiceMissing {
+      return nil
+    }
   }
 
   /// Prints the status.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import ArgumentParser
-import ControlProtocol
+package import ControlProtocol
 import DisplayText
 import Glibc
 import JSONValues
@@ -27,6 +27,12 @@ package struct StateOption: ParsableArguments {
   package init() {}
 
   package var controlSocket: String { ControlRequest.socket(in: directory) }
+
+  /// What the running service reports. One that hangs is an error.
+  /// - Parameter seconds: the time limit.
+  package func serviceStatus(within seconds: Int = 20) throws -> ServiceStatus {
+    try ControlClient(path: controlSocket).call(.status, ServiceStatus.self, within: seconds)
+  }
 }
 
 package struct JSONOption: ParsableArguments {

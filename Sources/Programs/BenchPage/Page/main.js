@@ -68,6 +68,6 @@ function connected(isConnected) {
 
 // A new address in the same tab only changes the part behind the "#".
 addEventListener("hashchange", () => { if (hasSessionToken()) location.reload(); });
-// An address that has been used may still have a session.
+// An address works once; if it was used before, the browser may still have its session.
 try { await openSession(); } catch (error) { complain(error); }
 follow(take, connected);

@@ -139,7 +139,7 @@ export function showCallback(callback, at) {
 const commands = new Set();
 
 function addCurl(entry) {
-  for (const command of [entry.curl, entry.curl_result ?? entry.curl]) {
+  for (const command of [entry.curl, entry.curl_result].filter(Boolean)) {
     commands.delete(command);
     commands.add(command);
   }

@@ -67,13 +67,15 @@ final class PermissionsOnTheBench {
     let bench = try Bench()
     #expect(system("udevadm settle") == 0)
     let node = try #require(try describeChips().first?.get().path)
-    #expect(system("chmod 600 \(node); (sleep 3; chmod 666 \(node)) >/dev/null 2>&1 &") == 0)
+    #expect(system("chmod 600 \(node)") == 0)
+    let permit = try permission(for: node)
     #expect(seteuid(65534) == 0)
     defer { _ = seteuid(0) }
     let lines = LineBank(chip: [Bench.label], inputs: [InputLine(offset: 0)], outputs: [], consumer: "test") { _, _ in }
     let refused = GPIOError.notPermitted(path: node, group: "approval-token")
     for _ in 0..<100 where lines.trouble != refused { usleep(20_000) }
     #expect(lines.trouble == refused)
+    permit()
     for _ in 0..<500 where lines.trouble != nil { usleep(20_000) }
     #expect(lines.trouble == nil)
     lines.close()
@@ -88,15 +90,25 @@ final class PermissionsOnTheBench {
     for _ in 0..<500 where try describeKeypads().isEmpty { usleep(20_000) }
     #expect(system("udevadm settle") == 0)
     let node = try #require(try describeKeypads().first?.path)
-    #expect(system("(sleep 3; chmod 666 \(node)) >/dev/null 2>&1 &") == 0)
+    let permit = try permission(for: node)
     #expect(seteuid(65534) == 0)
     defer { _ = seteuid(0) }
     let keypad = try USBKeypad(into: Nobody())
     for _ in 0..<100 where keypad.trouble == .notPluggedIn { usleep(20_000) }
     #expect(keypad.trouble == .notPermitted(path: node, group: "approval-token"))
+    permit()
     for _ in 0..<500 where keypad.trouble != nil { usleep(20_000) }
     #expect(keypad.trouble == nil)
     keypad.close()
+  }
+
+  /// Starts a program of root that gives all users access to a device node when the result is called.
+  private func permission(for node: String) throws -> () -> Void {
+    let start = "/tmp/permission"
+    let status = system(
+      "rm -f \(start); (until [ -e \(start) ]; do sleep 0.1; done; chmod 666 \(node)) >/dev/null 2>&1 &")
+    guard status == 0 else { throw BenchError(what: "waiting for \(start): status \(status)") }
+    return { close(open(start, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600)) }
   }
 
   private func owner(of path: String) throws -> (gid_t, mode_t) {

@@ -573,7 +573,7 @@ let package = Package(
         "OfflineAttack", "ApprovalTestKit", "BuiltPrograms", "vault-crash-probe",
       ]),
     // Runs the programs as processes, together with their peers.
-    testSupport("ProgramHarness", over: ["BuiltPrograms", "CSpawn", "FreePorts"]),
+    testSupport("ProgramHarness", over: ["ApprovalTestKit", "BuiltPrograms", "CSpawn", "FreePorts"]),
     testSupport("BuiltPrograms", over: ["CSpawn"]),
     testSupport("FreePorts", over: []),
     testSupport("RecordedLog", over: [logging]),

@@ -48,12 +48,7 @@ final class PermissionsOnTheBench {
   @Test("The keypad belongs to the group, which the error names") func theKeypadBelongsToTheGroupWhichTheErrorNames()
     throws
   {
-    #expect(system("panel plug") == 0)
-    // The bus needs some time to detect the keypad; before that `udevadm settle` has no effect.
-    for _ in 0..<500 where try describeKeypads().isEmpty { usleep(20_000) }
-    #expect(system("udevadm settle") == 0)
-    let node = try #require(try describeKeypads().first?.path)
-    #expect(try owner(of: node) == (Self.group, 0o660))
+    let node = try plugKeypad()
     #expect(seteuid(65534) == 0)
     defer { _ = seteuid(0) }
     let keypad = try USBKeypad(into: Nobody())
@@ -86,10 +81,7 @@ final class PermissionsOnTheBench {
   /// itself only once a minute.
   @Test("A keypad whose permissions are set after the start is claimed within seconds")
   func lateKeypadPermissions() throws {
-    #expect(system("panel plug") == 0)
-    for _ in 0..<500 where try describeKeypads().isEmpty { usleep(20_000) }
-    #expect(system("udevadm settle") == 0)
-    let node = try #require(try describeKeypads().first?.path)
+    let node = try plugKeypad()
     let permit = try permission(for: node)
     #expect(seteuid(65534) == 0)
     defer { _ = seteuid(0) }
@@ -100,6 +92,16 @@ final class PermissionsOnTheBench {
     for _ in 0..<500 where keypad.trouble != nil { usleep(20_000) }
     #expect(keypad.trouble == nil)
     keypad.close()
+  }
+
+  /// - Returns: the keypad's device node. It is there before udev hears of it, so that `udevadm settle` is not enough.
+  private func plugKeypad() throws -> String {
+    #expect(system("panel plug") == 0)
+    for _ in 0..<500 where try describeKeypads().isEmpty { usleep(20_000) }
+    let node = try #require(try describeKeypads().first?.path)
+    for _ in 0..<500 where try owner(of: node) != (Self.group, 0o660) { usleep(20_000) }
+    #expect(try owner(of: node) == (Self.group, 0o660))
+    return node
   }
 
   /// Starts a program of root that gives all users access to a device node when the result is called.

@@ -17,15 +17,3 @@ func shell(_ line: String) throws -> Outcome {
   let status = system("token() { \(token) \"$@\"; }; { \(line)\n} >\(file) 2>&1 </dev/null")
   return Outcome(status: status & 0x7F == 0 ? status >> 8 & 0xFF : -(status & 0x7F), output: try contents(file))
 }
-
-/// Polls until `look` returns a value. The limit is far above the time that a working system needs.
-func eventually<Sight>(
-  _ what: String, within limit: Duration = .seconds(60), _ look: () async throws -> Sight?
-) async throws -> Sight {
-  let end = ContinuousClock.now + limit
-  while ContinuousClock.now < end {
-    if let sight = try await look() { return sight }
-    try await Task.sleep(for: .milliseconds(50))
-  }
-  throw BenchError(what: "not seen within \(limit): \(what)")
-}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import BuiltPrograms
 import ControlProtocol
 import Glibc
@@ -174,8 +175,8 @@ final class Site {
       _ = try await eventually("\"\(part)\" in the log, \(count) times", within: limit) {
         try lines().count { $0.contains(part) } >= count ? true : nil
       }
-    } catch let error as BenchError {
-      throw BenchError(what: ([error.what[...]] + (try lines().suffix(12))).joined(separator: "\n    "))
+    } catch let error as WaitTimeoutError {
+      throw BenchError(what: ([error.description[...]] + (try lines().suffix(12))).joined(separator: "\n    "))
     }
   }
 

@@ -12,7 +12,7 @@ import Testing
   init() { button = SimulatedButton(clock: clock) }
 
   private var start: MonotonicInstant { MonotonicInstant(uptime: .zero) }
-  private var canceled: ButtonEvent { .unavailable("the press was canceled") }
+  private var canceled: ButtonEvent { .void("the press was canceled") }
 
   private struct ClientError: Error {}
 

@@ -14,7 +14,7 @@ import Testing
     let events: [ButtonEvent]
   }
 
-  static let both = ButtonEvent.unavailable("both buttons are down")
+  static let both = ButtonEvent.void("both buttons are down")
 
   static let cases = [
     Case(
@@ -63,7 +63,7 @@ import Testing
         switch event {
         case .down(let role, let moment): recognizer.press(role, at: moment)
         case .up(let moment): recognizer.release(at: moment)
-        case .unavailable:
+        case .void, .unavailable:
           {
             recognizer = GestureRecognizer(timing: GestureTiming(), armedAt: Self.at(0), isDown: true)
             return [GestureRecognizer.Event]()
@@ -79,7 +79,7 @@ import Testing
     var buttons = TwoButtons()
     let opened = hear(&buttons, .main, .opened(isActive: true, at: .seconds(1)))
     #expect(
-      opened == [.unavailable("a button was already held when its line was opened"), .down(.approve, Self.at(1000))])
+      opened == [.void("a button was already held when its line was opened"), .down(.approve, Self.at(1000))])
     #expect(hear(&buttons, .main, .edge(isActive: false, at: .seconds(2))) == [.up(Self.at(2000))])
     #expect(hear(&buttons, .main, .edge(isActive: true, at: .seconds(3))) == [.down(.approve, Self.at(3000))])
   }

@@ -49,7 +49,7 @@ extension EntryPanelTests {
       button.continuation.yield(.down(.approve, now))
       button.continuation.yield(.up(now + .seconds(1)))
       button.continuation.yield(.unavailable("line gone"))
-      #expect(await events.next() == .unavailable("line gone"))
+      #expect(await events.next() == .dark("line gone"))
       #expect(await panel.showing == .entering)
       type("D")
       #expect(await events.next() == .released)
@@ -60,22 +60,106 @@ extension EntryPanelTests {
     try await onPanel { panel in
       var events = await armed(panel)
       button.continuation.yield(.unavailable("line gone"))
-      #expect(await events.next() == .unavailable("line gone"))
+      #expect(await events.next() == .dark("line gone"))
       #expect(await panel.troubles == ["line gone"])
       type("13579E")
       #expect(await events.next() == .touched)
-      #expect(await events.next() == .unavailable("line gone"))
+      #expect(await events.next() == .dark("line gone"))
       #expect(await events.next() == .released)
       #expect(await panel.showing == .pinWanted)
       // A prompt armed in the meantime is notified immediately.
       events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
-      #expect(await events.next() == .unavailable("line gone"))
+      #expect(await events.next() == .dark("line gone"))
+      clock.advance(by: .seconds(1))
+      type("1")
+      #expect(await events.next() == .touched)
+      // The user may not have seen what the PIN is wanted for.
       button.continuation.yield(.up(clock.now))
-      try await eventually { await panel.troubles.isEmpty }
+      #expect(await events.next() == .lit)
+      #expect(await events.next() == nil)
+      #expect(await panel.troubles.isEmpty)
+      #expect(await panel.showing == .pinWanted)
+      events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
+      try await eventually { await panel.readiness != .nothingShown }
       clock.advance(by: .seconds(1))
       type("13579E")
       #expect(await events.next() == .touched)
       #expect(await events.next() == .typed("13579"))
+    }
+  }
+
+  /// What was announced to a dark LED is announced again, before any press or key counts.
+  @Test("The first prompt after the LED was dark ends at once, unless it was idle since", arguments: [false, true])
+  func darkBeforeThePrompt(isIdle: Bool) async throws {
+    try await onPanel { panel in
+      button.continuation.yield(.unavailable("line gone"))
+      try await eventually { await !panel.troubles.isEmpty }
+      await panel.show(.pinWanted)
+      button.continuation.yield(.up(clock.now))
+      try await eventually { await panel.troubles.isEmpty }
+      if isIdle { await panel.show(.idle(pending: 0)) }
+      var events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
+      if !isIdle {
+        #expect(await events.next() == .lit)
+        #expect(await events.next() == nil)
+        events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
+      }
+      try await eventually { await panel.readiness != .nothingShown }
+      clock.advance(by: .seconds(1))
+      type("13579E")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .typed("13579"))
+    }
+  }
+
+  @Test("A press that does not count ends no prompt") func pressThatDoesNotCount() async throws {
+    try await onPanel { panel in
+      var events = await armed(panel)
+      button.continuation.yield(.down(.approve, clock.now))
+      #expect(await events.next() == .touched)
+      button.continuation.yield(.void("both"))
+      #expect(await events.next() == .released)
+      #expect(await events.next() == .unavailable("both"))
+      #expect(await panel.troubles.isEmpty)
+      button.continuation.yield(.up(clock.now))
+      type("13579E")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .typed("13579"))
+    }
+  }
+
+  /// Fails if the LED says that nothing is typed while digits are, or hides what a release would do.
+  @Test("What the handler shows meanwhile does not replace what the user does") func shownMeanwhile() async throws {
+    try await onPanel { panel in
+      var events = await armed(panel)
+      type("1")
+      #expect(await events.next() == .touched)
+      await panel.show(.pinWanted)
+      #expect(await panel.showing == .entering)
+      type("D")
+      #expect(await events.next() == .released)
+      #expect(await panel.showing == .pinWanted)
+      button.continuation.yield(.down(.approve, clock.now))
+      #expect(await events.next() == .touched)
+      await clock.untilAsleep(2)
+      clock.advance(by: .seconds(6))
+      try await eventually { await panel.showing == .releaseToReport }
+      await panel.show(.numberWanted)
+      #expect(await panel.showing == .releaseToReport)
+    }
+  }
+
+  @Test("When a very long hold confirms, the LED does not announce a denial") func veryLongHold() async throws {
+    try await onPanel { panel in
+      await panel.show(.veryLongHoldWanted)
+      var events = panel.events(for: .veryLongHold).makeAsyncIterator()
+      try await eventually { await panel.readiness != .nothingShown }
+      clock.advance(by: .seconds(1))
+      button.continuation.yield(.down(.approve, clock.now))
+      #expect(await events.next() == .touched)
+      await clock.untilAsleep(2)
+      clock.advance(by: .seconds(6))
+      try await eventually { await panel.showing == .releaseToAccept }
     }
   }
 }

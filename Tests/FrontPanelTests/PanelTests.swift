@@ -59,7 +59,7 @@ import Testing
     await clock.untilAsleep(2)
     clock.advance(by: .milliseconds(800))
     try await eventually { await panel.showing == .releaseToAccept }
-    button.continuation.yield(.unavailable("canceled"))
+    button.continuation.yield(.void("canceled"))
     try await eventually { await panel.showing == .confirmationWanted }
     button.continuation.finish()
     try await running.finished()
@@ -173,10 +173,10 @@ import Testing
     var seen: [PanelEvent] = []
     while let event = await events.next() {
       seen.append(event)
-      if event == .unavailable("line gone") { break }
+      if event == .dark("line gone") { break }
     }
     losing.cancel()
-    #expect(seen.contains(.unavailable("line gone")))
+    #expect(seen.contains(.dark("line gone")))
     button.continuation.finish()
     try await running.finished()
   }

@@ -204,6 +204,7 @@ import Testing
     arguments: [
       (PanelEvent.gesture(Gesture(.cancelKeys, held: .zero)), PanelDialog.EntryError.canceled), (deny, .canceled),
       (.unavailable("the keypad is gone"), .panelUnavailable("the keypad is gone")),
+      (.dark("the chip is gone"), .panelUnavailable("the chip is gone")),
     ])
   func itEndsWhenTheUserOrThePanelEndsIt(event: PanelEvent, ending: PanelDialog.EntryError) async throws {
     try await fixture.withHandler {

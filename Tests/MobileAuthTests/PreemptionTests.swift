@@ -38,7 +38,7 @@ import Testing
       if expires { fixture.clock.advance(by: .seconds(20)) } else { fixture.announce() }
       await fixture.pass { fixture.panel.prompts.count == 2 }
     }
-    #expect(fixture.panel.shown.suffix(2) == [.anotherRequest, .confirmationWanted])
+    #expect(fixture.panel.shown.suffix(3) == [.anotherRequest, .confirmationWanted, .disconnected])
   }
 
   @Test("A change is shown also when the accounts are reloaded in between") func changeAcrossHandlers()
@@ -53,7 +53,7 @@ import Testing
       fixture.announce(fixture.request(2))
       await fixture.panel.until(challenges: 2)
     }
-    #expect(fixture.panel.shown.suffix(2) == [.anotherRequest, .confirmationWanted])
+    #expect(fixture.panel.shown.suffix(3) == [.anotherRequest, .confirmationWanted, .disconnected])
   }
 
   @Test("A request that was preempted once stays until it ends") func preemptedOnce() async throws {

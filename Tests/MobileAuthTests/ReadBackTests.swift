@@ -71,6 +71,30 @@ import Testing
     #expect(!fixture.stateStore.audit.contains { $0.kind == .pinWrong })
   }
 
+  /// Fails if the handler takes the user for touching the panel until the request ends: requests of other servers and
+  /// panel tasks would wait for as long.
+  @Test("The touch ends with the digits, and the request keeps the panel for a minute", arguments: ["1251", "1250"])
+  func touchEnds(digits: String) async throws {
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1, lives: .seconds(600)))
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(.touched)
+      fixture.panel.perform(.typed(digits))
+      await fixture.panel.until(challenges: 2)
+      let panelTask = Task {
+        try await fixture.panelTasks.perform { panel in
+          try await PanelDialog(panel, in: fixture.environment).currentPIN(length: 4)
+        }
+      }
+      let shown = fixture.clock.now
+      await fixture.pass { fixture.panel.prompts.count == 3 }
+      #expect(fixture.panel.prompts.last == .digits(count: 4))
+      #expect(fixture.clock.now - shown >= .seconds(60))
+      fixture.panel.perform(deny)
+      _ = try? await panelTask.finished()
+    }
+  }
+
   @Test("After a wrong PIN, the digits are asked for again") func wrongPIN() async throws {
     fixture.server.set(challenge: .pin(pin))
     fixture.server.fail("deliver", .pinIncorrect(FailureCounts(max: 3, previous: 2)))

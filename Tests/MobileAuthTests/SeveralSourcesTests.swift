@@ -61,6 +61,31 @@ import Testing
     #expect(fixture.server.delivered.map(\.source) == ["badge"])
   }
 
+  /// Fails if a badge that lies on its reader, or the next finger, approves what nobody could see.
+  @Test("While the LED is dark none is asked, and afterwards the request is announced again") func dark() async throws {
+    try await handle {
+      fixture.panel.perform(.dark("the chip is unplugged"))
+      await HandlerFixture.turn { reader.ended == 1 }
+      fixture.panel.perform(.typing(false))
+      fixture.panel.perform(.unavailable("settle"))
+      await HandlerFixture.turn { fixture.stateStore.audit.last?.detail == "settle" }
+      await fixture.pass { fixture.clock.sleeping == 1 }
+      for _ in 0..<20 {
+        fixture.clock.advance(by: .milliseconds(500))
+        for _ in 0..<100 { await Task.yield() }
+      }
+      #expect(reader.calls.count == 1 && fixture.panel.prompts.count == 1)
+      #expect(!fixture.panel.shown.contains(.anotherRequest))
+      fixture.panel.perform(.lit)
+      fixture.panel.breakPrompt()
+      await fixture.pass { reader.calls.count == 2 }
+      #expect(fixture.panel.shown.suffix(2) == [.anotherRequest, .numberWanted])
+      reader.say(match)
+      reader.end()
+    }
+    #expect(decided() == ["accept by finger"])
+  }
+
   @Test("The PIN or a denial ends the uses of both", arguments: [PanelEvent.typed("13579"), deny])
   func panel(event: PanelEvent) async throws {
     try await handle {

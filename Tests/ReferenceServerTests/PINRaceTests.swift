@@ -99,6 +99,32 @@ import Testing
     #expect(try device.failureCounts()?.previousFailureCount == 1)
   }
 
+  /// A denial with the same key, between the count of an attempt and its result: a trigger stores its reply. Fails if
+  /// the result is rolled back because its own reply cannot be stored: the limit would never apply.
+  @Test("A denial with the key of an attempt does not undo its result") func denialWithTheSameKey() throws {
+    let (fixture, device) = try PINFixture.enrolled(attempts: 3)
+    let answers = try (1...3).map { _ in
+      let transaction = try fixture.ask(device)
+      return (try device.answerWithPIN(device.fetch(transaction), .wrong), transaction)
+    }
+    let columns = "client_id, idempotency_key, request_hash, status, body, created_at_ms"
+    try fixture.server.query(
+      TestDeployment.usesPostgreSQL
+        ? """
+        CREATE OR REPLACE FUNCTION deny() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO verdict (\(columns)) VALUES (NEW.client_id, NEW.key, '\\x00', 200, '\\x7b7d', 0); RETURN NULL; END $$;
+        CREATE TRIGGER denial AFTER INSERT ON pin_attempt FOR EACH ROW EXECUTE FUNCTION deny()
+        """
+        : """
+        CREATE TRIGGER denial AFTER INSERT ON pin_attempt BEGIN
+        INSERT INTO verdict (\(columns)) VALUES (NEW.client_id, NEW.key, x'00', 200, x'7b7d', 0); END
+        """)
+    let replies = try answers.map { answer, transaction in try device.send(answer, to: transaction) }
+    #expect(replies.map { $0.counts[2] } == [2, 1, 0], "\(replies.map(\.status))")
+    try fixture.server.query("DROP TRIGGER denial" + (TestDeployment.usesPostgreSQL ? " ON pin_attempt" : ""))
+    #expect(try device.logInWithPIN().errorCode == 9003)
+  }
+
   /// A trigger in the server's database makes every reply fail, so that kill -9 happens between count and reply.
   private func killBetweenCountAndVerdict(
     _ fixture: PINFixture, _ send: () throws -> Curl.Reply

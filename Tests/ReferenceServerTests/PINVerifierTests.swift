@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Cryptography
 import Foundation
 import GRDB
@@ -247,6 +248,21 @@ private struct PINVerifierFixture {
     let lines = log.lines.withLock { $0 }
     #expect(lines.count == 100)
     #expect(lines.indices.allSatisfy { lines[$0] == ($0 % 2 == 0 ? "in" : "out") })
+  }
+
+  @Test("More tasks than the limit are refused") func limit() async throws {
+    let (keyedMutex, log) = (KeyedMutex(mostWaiting: 2), CallLog())
+    @Sendable func attempt() async {
+      do { try await keyedMutex.withLock("a") { log.note("ran") } } catch { log.note("refused") }
+    }
+    async let first: Void = keyedMutex.withLock("a") {
+      log.note("first")
+      try await eventually { log.lines.withLock { $0 } == ["first", "refused"] }
+    }
+    try await eventually { log.lines.withLock { $0 } == ["first"] }
+    await withDiscardingTaskGroup { group in for _ in 1...3 { group.addTask { await attempt() } } }
+    try await first
+    #expect(log.lines.withLock { $0 } == ["first", "refused", "ran", "ran"])
   }
 
   @Test("Others do not wait") func othersDoNotWait() async throws {

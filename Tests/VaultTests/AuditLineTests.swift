@@ -9,7 +9,7 @@ import Vault
 
   init() throws { fixture = try VaultFixture(in: "/dev/shm") }
 
-  @Test("Come back as they were written", arguments: AuditEntry.Kind.allCases)
+  @Test("Come back as they were written", arguments: AuditEntry.Kind.allCases.filter { $0 != .chainBroken })
   func comeBackAsTheyWereWritten(kind: AuditEntry.Kind) throws {
     let vault = try fixture.vault()
     let entries = [
@@ -164,8 +164,37 @@ import Vault
     let vault = try fixture.vault(auditCapacity: 10)
     for _ in 1...3 { try vault.record(entry(.locked, nil)) }
     try fixture.raw { try $0.execute("UPDATE audit SET detail = 'another' WHERE sequence = 2") }
+    #expect(try vault.verifyAudit() == .broken(line: 2, why: "changed"))
     for _ in 1...30 { try vault.record(entry(.opened, nil)) }
     #expect(try vault.auditLines(newest: 100).filter { $0.entry.kind == .locked }.map(\.sequence) == [1, 3])
+    // Fails if the dropped entry takes the evidence with it.
+    guard case .broken = try vault.verifyAudit() else {
+      Issue.record("intact")
+      return
+    }
+  }
+
+  /// Fails if what cannot be read blocks every later answer.
+  @Test(
+    "Entries that are damaged, missing or added are dropped, and the chain stays broken",
+    arguments: [
+      "UPDATE audit SET detail = CAST(x'ff' AS TEXT) WHERE sequence = 2",
+      "UPDATE audit SET txn = CAST(x'ff' AS TEXT), kind = 'decided' WHERE sequence = 2",
+      "UPDATE audit SET mark = x'' WHERE sequence = 2", "UPDATE audit SET mark = x'00' WHERE sequence = 4",
+      "DELETE FROM audit WHERE sequence <= 3", "DELETE FROM audit WHERE sequence <= 6",
+      "INSERT INTO audit SELECT -7, kind, account, txn, detail, milliseconds, mark FROM audit WHERE sequence = 3",
+    ])
+  func damagedLines(damage: String) throws {
+    let vault = try fixture.vault(auditCapacity: 10)
+    for _ in 1...6 { try vault.record(entry(.locked, nil)) }
+    #expect(try vault.verifyAudit() == .intact(lines: 6, first: 1))
+    try fixture.raw { try $0.execute(damage) }
+    for _ in 1...40 { try vault.record(entry(.opened, nil)) }
+    guard case .broken = try vault.verifyAudit() else {
+      Issue.record("intact")
+      return
+    }
+    #expect(try vault.auditLines(newest: 1).first?.entry.kind == .opened)
   }
 }
 

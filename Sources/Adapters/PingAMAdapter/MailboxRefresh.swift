@@ -18,7 +18,12 @@ struct MailboxRefresh: Sendable {
   /// Returns when no change is left, or when a retry cannot help.
   /// - Throws: `CancellationError`.
   func run() async throws {
-    let accounts = ((try? registry.accounts()) ?? []).filter { $0.server == server && $0.stage == .active }
+    var all = try? registry.accounts()
+    while all == nil {
+      try await environment.sleep(for: Self.pauses.first)
+      all = try? registry.accounts()
+    }
+    let accounts = (all ?? []).filter { $0.server == server && $0.stage == .active }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for record in accounts {
         guard let mechanism = try? Mechanism(record), let wanted = mechanism.metadata.wantedDeviceToken else {

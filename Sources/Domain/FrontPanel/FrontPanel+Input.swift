@@ -8,26 +8,43 @@ extension FrontPanel {
     switch event {
     case .down(let role, let moment):
       isDown = true
-      buttonTrouble = nil
+      endTrouble()
       if armed == nil { reportIgnored() }
       report(armed?.gestures.press(role, at: moment) ?? [])
     case .up(let moment):
       isDown = false
-      buttonTrouble = nil
+      endTrouble()
       report(armed?.gestures.release(at: moment) ?? [])
-    case .unavailable(let why):
-      // A press that was held while the line became unavailable is not a gesture. Treat the button as held until a
-      // release is seen.
-      isDown = true
-      buttonTrouble = why
-      armed?.gestures.forget(at: clock.now)
-      // The LED may say what a release would do.
-      if armed?.isButtonTouched == true { lightAgain() }
-      armed?.isButtonTouched = false
-      armed?.reportTouch()
+    case .void(let why):
+      forgetPress()
       armed?.continuation.yield(.unavailable(why))
+    case .unavailable(let why):
+      buttonTrouble = why
+      mayBeUnseen = true
+      forgetPress()
+      armed?.continuation.yield(.dark(why))
     }
     schedule()
+  }
+
+  /// What is held is no gesture. Treats the button as held until a release is seen.
+  private func forgetPress() {
+    isDown = true
+    armed?.gestures.forget(at: clock.now)
+    // The LED may say what a release would do.
+    if armed?.isButtonTouched == true { lightAgain() }
+    armed?.isButtonTouched = false
+    armed?.reportTouch()
+  }
+
+  /// The chip is back, and the LED with it.
+  private func endTrouble() {
+    guard buttonTrouble != nil else { return }
+    buttonTrouble = nil
+    guard armed != nil else { return }
+    mayBeUnseen = false
+    finish(.lit)
+    lightAgain()
   }
 
   func receive(_ event: KeypadEvent) {
@@ -62,7 +79,7 @@ extension FrontPanel {
       // The LED keeps showing that digits are typed.
       case .ineffective: if armed?.entry.isTyping != true { reportIgnored() }
       case .longEnoughToAccept: light(.releaseToAccept)
-      case .longEnoughToReport: light(.releaseToReport)
+      case .longEnoughToReport: light(armed?.confirmsLongest == true ? .releaseToAccept : .releaseToReport)
       case .stuck:
         armed?.continuation.yield(.stuck)
         light(.seeLog)
@@ -89,7 +106,7 @@ extension FrontPanel {
         }
         // The LED shares the chip with the button and may have been dark, so the user might not have seen the request.
         // Reject the entry.
-        armed?.continuation.yield(.unavailable(buttonTrouble))
+        armed?.continuation.yield(.dark(buttonTrouble))
         lightAgain()
         armed?.reportTouch()
       case .enteredNothing: finish(.enteredNothing)

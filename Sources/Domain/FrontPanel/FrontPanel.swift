@@ -15,6 +15,8 @@ package actor FrontPanel: Panel {
     var isButtonTouched = false
     var isTouchReported = false
     let reportsTyping: Bool
+    /// Whether a very long hold confirms.
+    let confirmsLongest: Bool
     let continuation: AsyncStream<PanelEvent>.Continuation
 
     /// Reports `.touched` and `.released`: the handler pins a request while the button is down or digits are typed.
@@ -39,6 +41,8 @@ package actor FrontPanel: Panel {
   package internal(set) var buttonTrouble: String? {
     didSet { if buttonTrouble != oldValue { troublesChanging.yield() } }
   }
+  /// Whether the LED was dark since it was last idle: the user may not have seen what it showed.
+  var mayBeUnseen = false
   /// Why the keypad is unavailable; nil while it works.
   var keypadTrouble: String? { didSet { if keypadTrouble != oldValue { troublesChanging.yield() } } }
   /// Yields when `troubles` may have changed. For one consumer.
@@ -107,9 +111,16 @@ package actor FrontPanel: Panel {
   package func show(_ indication: Indication) async {
     let isNew = self.indication != indication
     self.indication = indication
-    light(indication)
-    if isNew { sound(indication) }
+    if case .idle = indication, buttonTrouble == nil { mayBeUnseen = false }
     let row = indication.row
+    let isReleaseShown = [.releaseToAccept, .releaseToReport].contains(showing)
+    if row.playsToEnd != .no || armed?.isTouchReported != true {
+      light(indication)
+    } else if !isReleaseShown || armed?.isButtonTouched != true {
+      // Or that digits are typed.
+      lightAgain()
+    }
+    if isNew { sound(indication) }
     guard row.playsToEnd != .no, row.playsToEnd != .whenNew || isNew else { return playedUntil = nil }
     isPlayedAgain = false
     playedUntil = clock.now + row.pattern.length
@@ -183,13 +194,19 @@ package actor FrontPanel: Panel {
     newest = number
     armed?.continuation.finish()
     forget()
+    if mayBeUnseen, buttonTrouble == nil {
+      mayBeUnseen = false
+      continuation.yield(.lit)
+      return continuation.finish()
+    }
     let now = clock.now
     armed = Armed(
       number: number, earliest: now + timing.guardTime,
       gestures: GestureRecognizer(for: prompt, timing: timing, armedAt: now, isDown: isDown),
       entry: EntryRecognizer(for: prompt, earliestKey: now + timing.guardTime, idle: settings.idle),
-      reportsTyping: prompt.sources.contains(.typing), continuation: continuation)
-    if let buttonTrouble { continuation.yield(.unavailable(buttonTrouble)) }
+      reportsTyping: prompt.sources.contains(.typing), confirmsLongest: prompt == .veryLongHold,
+      continuation: continuation)
+    if let buttonTrouble { continuation.yield(.dark(buttonTrouble)) }
     let typingTrouble = keypad == nil ? "this board has no keypad" : keypadTrouble
     if let typingTrouble, armed?.entry.wantsDigits == true { continuation.yield(.unavailable(typingTrouble)) }
     schedule()

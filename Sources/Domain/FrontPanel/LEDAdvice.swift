@@ -8,7 +8,7 @@ extension Indication {
   ///   - veryLongHold: how long a press reports "not me".
   package func advice(hold: String, veryLongHold: String) -> String {
     switch self {
-    case .idle(let pending) where pending > 1: "Requests wait. Press the button briefly to see the next one."
+    case .idle(let pending) where pending > 0: "Wait: a request is being fetched."
     case .idle: "Nothing to do. Start a login at the portal."
     case .disconnected: "Wait: the token server is not reached, and the token tries again by itself."
     case .anotherRequest: "Watch: a request that you have not seen yet follows."
@@ -20,7 +20,8 @@ extension Indication {
       "Type the number that the portal shows and Enter, or use what the request asks for. Press the button twice: deny."
     case .noSuchChoice: "That did not fit. Look at the portal and try again."
     case .option: "Count the blinks and compare them with the portal."
-    case .optionOffered: "Hold the button if that was what the portal shows. Press it briefly: the next choice."
+    case .optionOffered:
+      "Hold the button if that was what the portal shows. Otherwise wait for the next choice, or press it twice: deny."
     case .code: "Type these digits into the portal. Press the button when you have them."
     case .newPINWanted(again: false): "Choose a PIN: type it and Enter."
     case .newPINWanted(again: true): "Type the new PIN a second time and Enter."

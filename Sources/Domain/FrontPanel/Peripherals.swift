@@ -21,7 +21,10 @@ package enum ButtonEvent: Sendable, Equatable {
   case down(ButtonRole, MonotonicInstant)
   /// Ends the press that the last `down` began.
   case up(MonotonicInstant)
-  /// The line is unavailable. A press that was held is ignored.
+  /// The present press does not count, and neither does what follows until an `up`.
+  case void(String)
+  /// The chip of the lines and of the LED is unavailable until the next `down` or `up`. A press that was held is
+  /// ignored.
   case unavailable(String)
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// From the user's answer to the server's confirmation.
 extension Handler {
-  /// Consumes the PIN: it is released with `response`.
-  func seal(_ response: ChallengeResponse, at server: any TokenServerClient) async -> ChallengeOutcome {
+  /// Consumes the PIN: it is released with `response`. Until it has ended, nothing replaces the request.
+  func seal(
+    _ response: ChallengeResponse, at server: any TokenServerClient, _ touch: Touch
+  ) async -> ChallengeOutcome {
+    touch.isHeld = true
     inbox.panel.startedAnswer.commit()
     let hasEntry = response.pin != nil || response.data != nil
     if !hasEntry, server.sealsWithoutDeciding {
@@ -133,6 +136,7 @@ extension Handler {
       (kind, detail, indication) = (.authenticatorFailed, "\(failure)", .noSuchChoice)
     default: return nil
     }
+    inbox.pending.noteAnnounced(pending)
     resolveIntent(of: pending.transaction, environment.auditEntry(kind, of: pending, detail))
     return .retryEntry(shows: indication, after: fault)
   }

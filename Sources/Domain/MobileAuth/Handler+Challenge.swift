@@ -86,7 +86,7 @@ extension Handler {
     if !panel.canType, case .choice(let challenge) = request.contents.challenge, challenge.pin == nil {
       reportChallenge(of: request, EntryProgress(), after: failure)
       let response = try await choose(from: challenge, of: request, touch, since: announced)
-      return await seal(response, at: server)
+      return await seal(response, at: server, touch)
     }
     return try await ask(request, at: server, touch, after: failure, since: announced)
   }
@@ -117,22 +117,26 @@ extension Handler {
             idempotencyKey: environment.makeUUID())
         }
       }
+      // The touch ended with the prompt, unless it was an answer.
+      touch.isHeld = if case .answered = act { true } else { false }
+      defer { inbox.changes.raise() }
       switch act {
-      case .answered(let response): return await seal(response, at: server)
+      case .answered(let response): return await seal(response, at: server, touch)
       case .chosen(let option):
-        inbox.panel.startedAnswer.commit()
+        commit(pending, touch)
         progress.chosen = option
       case .readBack(let digits):
-        commit(pending)
+        commit(pending, touch)
         progress.readBack = digits
       case .wrongReadBack:
+        keep(pending, touch)
         await panel.show(.noSuchChoice)
         failure = .init(number: nil, reason: "the digits are not those that the token server has signed")
       case .pinInstead:
-        commit(pending)
+        commit(pending, touch)
         progress.isFallback = true
       case .held:
-        commit(pending)
+        commit(pending, touch)
         progress.wasHeld = true
       case .driverRevokes(let why, let authenticator):
         revoke(authenticator, of: request, at: server, because: why)
@@ -141,6 +145,7 @@ extension Handler {
         try await noteDriverFailure(why, of: authenticator, isFinal: isFinal, on: request, &progress)
         failure = .init(number: nil, reason: why)
       case .noSuchChoice:
+        keep(pending, touch)
         await panel.show(.noSuchChoice)
         failure = .init(number: nil, reason: "the digits match no choice")
         wrongEntries += 1
@@ -157,7 +162,9 @@ extension Handler {
     _ pending: PendingMobileAuthRequest, _ touch: Touch, take: (PanelEvent) -> UserInput?
   ) async throws -> UserInput {
     while true {
+      var last: PanelEvent?
       for await event in panel.events(for: prompt, asking: questions, in: environment) {
+        last = event
         if let act = take(event) { return act }
         handleAuxiliaryEvent(event, pending, touch)
         switch event {
@@ -165,20 +172,30 @@ extension Handler {
         default: break
         }
       }
-      try await rearm(touch)
+      try await rearm(touch, after: last)
+      await panel.show(indication)
     }
   }
 
-  /// Pauses before a prompt is armed again that the panel ended without an answer and without cancellation.
-  func rearm(_ touch: Touch) async throws {
+  /// Before a prompt is armed again that the panel ended without an answer and without cancellation: a pause, or, if
+  /// the LED was dark, the announcement of the request, which may not have been seen.
+  /// - Parameter last: the last event of the prompt.
+  func rearm(_ touch: Touch, after last: PanelEvent?) async throws {
     try Task.checkCancellation()
     touch.isHeld = false
+    if last == .lit { return await panel.show(.anotherRequest) }
     try await environment.sleep(for: Self.rearmPause)
   }
 
   /// Records that a step of the answer is done.
-  private func commit(_ pending: PendingMobileAuthRequest) {
+  private func commit(_ pending: PendingMobileAuthRequest, _ touch: Touch) {
     inbox.panel.startedAnswer.commit()
+    keep(pending, touch)
+  }
+
+  /// Keeps the request on the panel between two entries.
+  private func keep(_ pending: PendingMobileAuthRequest, _ touch: Touch) {
+    touch.keep(until: environment.now + PanelTurns.length)
     keepOnPanel(pending)
   }
 
@@ -204,10 +221,10 @@ extension Handler {
       touch.isHeld = false
       inbox.changes.raise()
       record(.buttonStuck, pending)
-    case .unavailable(let why): record(.panelUnavailable, pending, why)
+    case .unavailable(let why), .dark(let why): record(.panelUnavailable, pending, why)
     // The user is busy with this request.
     case .driver(.retry, _): keepOnPanel(pending)
-    case .entered, .enteredNothing, .gesture, .typing, .driver: break
+    case .entered, .enteredNothing, .gesture, .typing, .driver, .lit: break
     }
   }
 
@@ -272,15 +289,19 @@ extension Handler {
 
 /// Whether the user is touching the panel now. Shared with the task that watches the inbox.
 final class Touch: Sendable {
-  /// Until this time nothing must replace the request, because the user has to enter something again.
-  let pinEnd: MonotonicInstant
+  private let end: Mutex<MonotonicInstant>
   private let held = Atomic(false)
   private let answer: StartedAnswer
 
-  init(pinnedUntil pinEnd: MonotonicInstant, answer: StartedAnswer) {
-    self.pinEnd = pinEnd
+  init(pinnedUntil end: MonotonicInstant, answer: StartedAnswer) {
+    self.end = Mutex(end)
     self.answer = answer
   }
+
+  /// Until this time nothing must replace the request, because the user has to enter something more, or again.
+  var pinEnd: MonotonicInstant { end.withLock(\.self) }
+
+  func keep(until end: MonotonicInstant) { self.end.withLock { $0 = end } }
 
   var isHeld: Bool {
     get { held.load(ordering: .acquiring) }

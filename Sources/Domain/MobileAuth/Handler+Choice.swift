@@ -37,7 +37,7 @@ extension Handler {
     case answered(ChallengeResponse)
     /// The phase's time is over and the panel is not touched.
     case over
-    /// Like `over`, but the button was stuck or unavailable, and the LED may have shown that in place of the option.
+    /// Like `over`, but the button was stuck or unavailable, or the LED showed something else or nothing.
     case disturbed
   }
 
@@ -68,23 +68,26 @@ extension Handler {
         teller.yield(.timeIsOver)
       }
       var (isOver, isDisturbed) = (false, false)
+      var last: PanelEvent?
       for await turn in turns {
+        if case .event(let event) = turn { last = event }
         switch turn {
         case .event(.gesture(let gesture)): if let response = take(gesture) { return .answered(response) }
         case .event(let event) where event == trouble: isDisturbed = true
         case .event(let event):
           handleAuxiliaryEvent(event, pending, touch)
           switch event {
-          case .stuck, .unavailable:
+          case .stuck, .unavailable, .dark:
             trouble = event
             isDisturbed = true
-          case .touched, .released, .typing, .shortPress, .gesture, .entered, .enteredNothing, .driver: trouble = nil
+          case .touched, .released, .typing, .shortPress, .gesture, .entered, .enteredNothing, .driver, .lit:
+            trouble = nil
           }
         case .timeIsOver: isOver = true
         }
         if isOver, !touch.isHeld { return isDisturbed ? .disturbed : .over }
       }
-      try await rearm(touch)
+      try await rearm(touch, after: last)
       return .disturbed
     }
   }

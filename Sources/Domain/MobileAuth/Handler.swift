@@ -248,7 +248,12 @@ package struct Handler: Sendable {
     // Why the last entry did not count.
     var failure: AuthenticationStep.Failure?
     while !inbox.panel.startedAnswer.isStopping {
-      let ending = try await decide(pending, opened, at: server, pinnedUntil: pinEnd, after: failure)
+      let ending: ChallengeOutcome
+      do { ending = try await decide(pending, opened, at: server, pinnedUntil: pinEnd, after: failure) } catch {
+        // Nothing is asked any more.
+        await panel.show(.disconnected)
+        throw error
+      }
       opened = nil
       shownRequest.end(ending.reason)
       lastPrompt.end(at: environment.now)

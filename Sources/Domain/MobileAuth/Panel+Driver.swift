@@ -24,7 +24,8 @@ private final class Failures: Sendable {
 
 extension Panel {
   /// The events of a prompt, with those of drivers that are asked at the same time, while no digits are typed: who has
-  /// begun to type has chosen the PIN. The stream ends with the panel's; ending its consumption cancels all.
+  /// begun to type has chosen the PIN. While the LED is dark, none is asked. The stream ends with the panel's; ending
+  /// its consumption cancels all.
   func events(
     for prompt: Prompt, asking questions: [DriverPrompt], in environment: TokenEnvironment
   ) -> AsyncStream<PanelEvent> {
@@ -47,10 +48,16 @@ extension Panel {
     }
     let task = Task {
       var asking = ask()
+      var isDark = false
       for await event in events {
-        if case .typing(let isTyping) = event {
+        switch event {
+        case .typing(let isTyping):
           asking.cancel()
-          if !isTyping { asking = ask() }
+          if !isTyping, !isDark { asking = ask() }
+        case .dark:
+          asking.cancel()
+          isDark = true
+        default: break
         }
         continuation.yield(event)
       }

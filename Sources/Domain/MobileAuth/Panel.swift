@@ -37,6 +37,13 @@ package enum PanelEvent: Sendable, Equatable {
   case driver(DriverEvent, of: String)
   /// Held longer than any gesture; ignored until released.
   case stuck
-  /// The hardware is missing or failing: no approval is possible until the panel detects that it is back.
+  /// The keypad is missing or failing, or a press does not count because its beginning or end was not seen. Other
+  /// inputs count.
   case unavailable(String)
+  /// The chip of button and LED is missing or failing, so that the user may not see the request: no approval is
+  /// possible, also not by drivers.
+  case dark(String)
+  /// The LED works again. What it showed last may not have been seen, so that the prompt ends, also if the LED was dark
+  /// before it.
+  case lit
 }

@@ -207,7 +207,8 @@ package struct PanelDialog: Sendable {
     _ prompt: Prompt, asking questions: [DriverPrompt] = [], showing indication: Indication,
     take: @escaping @Sendable (PanelEvent) throws(EntryError) -> Answer?
   ) async throws -> Answer {
-    await panel.show(indication)
+    // Without the keypad, an authenticator or the button may still do.
+    let needsKeypad = questions.isEmpty && !prompt.sources.contains(.gesture(.hold))
     return try await withThrowingTaskGroup(of: Answer.self) { group in
       defer { group.cancelAll() }
       group.addTask {
@@ -215,11 +216,20 @@ package struct PanelDialog: Sendable {
         throw EntryError.timedOut
       }
       group.addTask {
-        for await event in panel.events(for: prompt, asking: questions, in: environment) {
-          if case .unavailable(let why) = event { throw EntryError.panelUnavailable(why) }
-          if let answer = try take(event) { return answer }
-        }
-        try Task.checkCancellation()
+        var last: PanelEvent?
+        repeat {
+          await panel.show(indication)
+          for await event in panel.events(for: prompt, asking: questions, in: environment) {
+            last = event
+            switch event {
+            case .unavailable(let why) where needsKeypad: throw EntryError.panelUnavailable(why)
+            case .dark(let why): throw EntryError.panelUnavailable(why)
+            default: if let answer = try take(event) { return answer }
+            }
+          }
+          try Task.checkCancellation()
+          // The LED was dark before the prompt.
+        } while last == .lit
         throw EntryError.panelUnavailable("the panel ended the prompt")
       }
       guard let answer = try await group.next() else { throw CancellationError() }

@@ -112,6 +112,8 @@ package struct AuditEntry: Sendable, Equatable {
     case codeShown = "code-shown"
     case buttonStuck = "button-stuck"
     case panelUnavailable = "panel-unavailable"
+    /// Entries that were about to be dropped could not be verified.
+    case chainBroken = "chain-broken"
   }
 
   package var kind: Kind

@@ -40,7 +40,6 @@ package enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertibl
     /// The credentials of this device at a server.
     case registration(at: TokenServerID)
     case certificatePins(of: TokenServerID)
-    case serverTime(of: TokenServerID)
     /// By the transaction as stored, which may be malformed.
     case intent(String)
     case message(String)
@@ -117,7 +116,6 @@ extension StateStoreError.Subject: CustomStringConvertible {
     case .kind(let kind, let server): "token server \(server), whose kind \(kind) this version does not know"
     case .registration(let server): "registration with \(server)"
     case .certificatePins(let server): "certificate pins of \(server)"
-    case .serverTime(let server): "latest time that \(server) reported"
     case .intent(let transaction): "answer being sent for \(transaction)"
     case .message(let transaction): "message \(transaction)"
     case .auditHead: "head of the audit chain"

@@ -129,23 +129,33 @@ extension Vault {
     guard var head = try AuditHead.read(from: connection, keys) else {
       throw StateStoreError.corrupt(.auditHead)
     }
-    let row = AuditRow(entry, sequence: head.last + 1, after: head.lastMAC, keys)
-    try row.insert(into: connection)
-    head.last = row.sequence
-    head.lastMAC = row.mac
-    if head.last - head.dropped > auditCapacity { try dropOldestTenth(&head, on: connection) }
+    try insert(entry, after: &head, on: connection)
+    if head.last - head.dropped > auditCapacity, let number = try dropOldestTenth(&head, on: connection) {
+      // Without it, the chain would be intact again.
+      let entry = AuditEntry(
+        .chainBroken, detail: "entry \(number)", wallClockMilliseconds: entry.wallClockMilliseconds)
+      try insert(entry, after: &head, on: connection)
+    }
     try head.write(to: connection, keys)
   }
 
+  private func insert(_ entry: AuditEntry, after head: inout AuditHead, on connection: borrowing Connection) throws {
+    let row = AuditRow(entry, sequence: head.last + 1, after: head.lastMAC, keys)
+    try row.insert(into: connection)
+    (head.last, head.lastMAC) = (row.sequence, row.mac)
+  }
+
   /// Drops the oldest tenth of the entries. The MAC of the last dropped entry stays in the head, so that the first
-  /// remaining entry can be verified.
-  private func dropOldestTenth(_ head: inout AuditHead, on connection: borrowing Connection) throws {
+  /// remaining entry can be verified. If that entry is missing or cannot be read, no remaining one can be: the chain
+  /// stays broken, and the token usable.
+  /// - Returns: the number of the first entry that was changed, added or missing; nil if there is none.
+  private func dropOldestTenth(_ head: inout AuditHead, on connection: borrowing Connection) throws -> Int64? {
     let dropped = head.last - auditCapacity + auditCapacity / 10
-    let macs = try connection.rows("SELECT mark FROM audit WHERE sequence = ?", dropped) { try $0.blob(0) }
-    guard let mac = macs.first else { throw StateStoreError.corrupt(.auditEntry(dropped)) }
-    try retainDecisions(through: dropped, after: head.droppedMAC, on: connection)
+    let macs = try connection.rows("SELECT mark FROM audit WHERE sequence = ?", dropped) { (try? $0.blob(0)) ?? [] }
+    let firstBreak = try retainDecisions(through: dropped, after: head.droppedMAC, on: connection)
     try connection.run("DELETE FROM audit WHERE sequence <= ?", dropped)
     head.dropped = dropped
-    head.droppedMAC = mac
+    head.droppedMAC = macs.first ?? []
+    return firstBreak
   }
 }

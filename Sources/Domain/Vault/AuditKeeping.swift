@@ -57,26 +57,30 @@ extension Vault {
     ) { try $0.integer(0) }.first ?? 0
   }
 
-  /// Copies decision entries to the second chain. Stops at the first entry that fails verification, so that a changed
-  /// entry does not get a valid MAC.
+  /// Copies decision entries to the second chain, without those that cannot be verified, so that a changed entry does
+  /// not get a valid MAC.
   /// - Parameter mac: the MAC of the entry before the first.
+  /// - Returns: the number of the first entry that was changed, added or missing; nil if there is none.
   func retainDecisions(
     through last: Int64, after mac: [UInt8], on connection: borrowing Connection
-  ) throws {
+  ) throws -> Int64? {
     guard var head = try AuditHead.read(of: .retained, from: connection, keys) else {
       throw StateStoreError.corrupt(.retainedAuditHead)
     }
     let rows = try connection.rows(
       "SELECT \(AuditRow.columns) FROM audit WHERE sequence <= ? ORDER BY sequence", last
-    ) { try AuditRow($0) }
+    ) { (sequence: try $0.integer(0), mac: (try? $0.blob(6)) ?? [], row: try? AuditRow($0)) }
     let decided = Set(
       try connection.rows(
         "SELECT txn FROM audit WHERE kind = 'decided' UNION SELECT txn FROM audit_kept WHERE kind = 'decided'"
-      ) { try $0.optionalText(0) })
-    var previous = mac
-    for row in rows {
-      guard row.follows(previous, keys) else { break }
-      previous = row.mac
+      ) { try? $0.optionalText(0) })
+    var (previous, firstBreak) = (mac, Int64?.none)
+    for (sequence, mac, row) in rows {
+      defer { previous = mac }
+      guard let row, row.follows(previous, keys) else {
+        firstBreak = firstBreak ?? sequence
+        continue
+      }
       let isEnding = row.kind == AuditEntry.Kind.settled.rawValue && decided.contains(row.transaction)
       guard isEnding || AuditEntry.Kind(rawValue: row.kind)?.isDecision == true else { continue }
       let kept = row.retained(after: head.lastMAC, keys)
@@ -85,6 +89,7 @@ extension Vault {
     }
     try dropOldestRetained(&head, on: connection)
     try head.write(.retained, to: connection, keys)
+    return firstBreak ?? (rows.last?.sequence == last ? nil : last)
   }
 
   private func dropOldestRetained(_ head: inout AuditHead, on connection: borrowing Connection) throws {
@@ -160,7 +165,8 @@ extension AuditEntry.Kind {
     switch self {
     case .enrolled, .removed, .renamed, .wiped, .disenrolled, .locked, .unlocked, .decided, .loggedIn, .loggedOut,
       .pinsDropped, .originsChanged, .pinSet, .pinChanged, .pinWrong, .choiceWrong, .authenticatorRegistered,
-      .authenticatorDeregistered, .authenticatorPreferred, .authenticatorRevoked, .authenticatorFailed, .unconfirmed:
+      .authenticatorDeregistered, .authenticatorPreferred, .authenticatorRevoked, .authenticatorFailed, .unconfirmed,
+      .chainBroken:
       true
     case .announced, .opened, .refused, .settled, .leftOut, .codeShown, .buttonStuck, .panelUnavailable: false
     }

@@ -68,6 +68,11 @@ extension Vault {
         return .broken(line: found.line, why: found.why)
       }
       if let (line, why) = try retainedChainError(on: connection) { return .broken(line: line, why: why) }
+      let breaks = try connection.rows(
+        "SELECT sequence FROM \(Self.bothChains) WHERE kind = ? ORDER BY sequence LIMIT 1",
+        AuditEntry.Kind.chainBroken.rawValue
+      ) { try $0.integer(0) }
+      if let line = breaks.first { return .broken(line: line, why: "it says that an earlier one was not intact") }
       return .intact(lines: head.last - head.dropped, first: head.dropped + 1)
     }
   }

@@ -18,8 +18,16 @@ package struct FactoryReset: Sendable {
   /// Whether a reset has begun and is not finished.
   package var hasBegun: Bool { get throws(StateStoreError) { try StateDirectory.exists(marker) } }
 
-  /// Begins the reset. Durable when it returns.
+  /// Begins the reset. Durable when it returns. After an error, no reset has begun.
   package func begin() throws(StateStoreError) {
+    do { try putMarker() } catch {
+      unlink(marker)
+      try? StateDirectory.synchronize(directory)
+      throw error
+    }
+  }
+
+  private func putMarker() throws(StateStoreError) {
     let descriptor = open(marker, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw systemFault("create \(marker)") }
     defer { close(descriptor) }

@@ -14,17 +14,17 @@ enum KnownTime {
     return row
   }
 
-  /// - Returns: 0 if the server has reported no time.
+  /// - Returns: 0 if the server has reported no time, or what is stored is damaged: who can change it could as well
+  ///   delete it.
   static func read(
     of server: TokenServerID, from connection: borrowing Connection, _ keys: VaultKeys
   ) throws -> Int64 {
     let found = try connection.rows("SELECT seconds, mark FROM server_times WHERE server = ?", server.text) {
-      (try $0.integer(0), mac: try $0.blob(1))
+      (try? $0.integer(0), mac: try? $0.blob(1))
     }
-    guard let (seconds, mac) = found.first else { return 0 }
-    guard keys.isValidMAC(mac, of: row(server, seconds)), (0...latest).contains(seconds) else {
-      throw StateStoreError.corrupt(.serverTime(of: server))
-    }
+    guard case (let seconds?, let mac?)? = found.first, keys.isValidMAC(mac, of: row(server, seconds)),
+      (0...latest).contains(seconds)
+    else { return 0 }
     return seconds
   }
 }

@@ -48,10 +48,11 @@ struct OneTimePasswordRecord {
     }.first
   }
 
+  /// Without those that are damaged.
   static func all(on connection: borrowing Connection, _ keys: VaultKeys) throws -> [OneTimePasswordRecord] {
-    try connection.rows("SELECT \(columns) FROM one_time_passwords ORDER BY account") {
-      try OneTimePasswordRecord($0, keys)
-    }
+    try connection.rows("SELECT \(columns) FROM one_time_passwords ORDER BY account") { row in
+      try unlessDamaged { try OneTimePasswordRecord(row, keys) }
+    }.compactMap(\.self)
   }
 
   init(account: AccountID, setup: OneTimePasswordSetup, ciphertext: [UInt8]) {

@@ -82,7 +82,16 @@ extension Vault {
     }
   }
 
-  /// The parameters of all accounts with one-time passwords, and whether a PIN protects the secret.
+  /// The accounts with one-time passwords, also with damaged ones.
+  package func accountsWithOneTimePasswords() throws(StateStoreError) -> Set<AccountID> {
+    Set(
+      try snapshot { connection in
+        try connection.rows("SELECT account FROM one_time_passwords") { AccountID(try $0.text(0)) }
+      })
+  }
+
+  /// The parameters of the accounts with one-time passwords, and whether a PIN protects the secret. Without those that
+  /// are damaged.
   package func oneTimePasswords() throws(StateStoreError) -> [AccountID: (
     setup: OneTimePasswordSetup, isUnderPIN: Bool
   )] {

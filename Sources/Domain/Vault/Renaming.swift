@@ -23,6 +23,8 @@ extension Vault {
         intent.account = new
         try write(intent, on: connection)
       }
+      // Damaged ones stay damaged, until the service reports them.
+      try connection.run("UPDATE intents SET account = ? WHERE account = ?", new.text, old.text)
       try moveMessages(of: old, to: new, on: connection)
       try moveOneTimePasswords(of: old, to: new, on: connection)
       try connection.run("DELETE FROM accounts WHERE id = ?", old.text)

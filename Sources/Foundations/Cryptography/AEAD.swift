@@ -3,7 +3,8 @@ import COpenSSL
 package import Secrets
 
 /// AES-256-GCM (NIST SP 800-38D). The random 96-bit nonce precedes the ciphertext, the 128-bit tag follows it. One key
-/// must not encrypt more than 2^32 messages; the vault's keys encrypt some thousands in a token's lifetime.
+/// must not encrypt more than 2^32 messages; the vault's keys encrypt less than that in a token's lifetime: at
+/// most some hundred messages an hour for each account.
 package enum AES256GCM {
   private static let nonceBytes = 12
   private static let tagBytes = 16

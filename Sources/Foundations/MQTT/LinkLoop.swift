@@ -50,8 +50,9 @@ final class LinkLoop {
       try write(client)
       let socket = sleep(client, until: isUp ? min(keepaliveDue, topics.nextRequest ?? keepaliveDue) : setUpDeadline)
       let isInHandshake = client.isInHandshake
-      if socket != 0 { try client.read() }
+      if socket & ~POLLOUT != 0 || isInHandshake && socket != 0 { try client.read() }
       if let failure { throw failure }
+      if client.socket < 0 { throw .unreachable("it ended the connection") }
       if isInHandshake, client.isInHandshake, socket & (POLLHUP | POLLERR) != 0 {
         // Without this check libmosquitto would continue to try.
         throw .unreachable("it closed the connection during the TLS handshake")
@@ -71,9 +72,11 @@ final class LinkLoop {
   /// libmosquitto counts whole seconds from the last packet it sent.
   private func postponeKeepalive() { keepaliveDue = .now + Session.keepalive + .seconds(1) }
 
+  /// Waits for the socket. While the broker does not read what is written, nothing of it is read: libmosquitto would
+  /// queue an acknowledgment for each of its messages, without a limit.
   /// - Returns: the events of poll(2) for the socket.
   private func sleep(_ client: Client, until moment: ContinuousClock.Instant) -> Int32 {
-    let events = POLLIN | (client.wantsToWrite ? POLLOUT : 0)
+    let events = !client.wantsToWrite ? POLLIN : isConnected ? POLLOUT : POLLIN | POLLOUT
     var descriptors = [
       pollfd(fd: client.socket, events: Int16(events), revents: 0),
       pollfd(fd: link.wakeUp, events: Int16(POLLIN), revents: 0),

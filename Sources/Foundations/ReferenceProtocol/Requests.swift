@@ -110,7 +110,7 @@ package enum DenialReason: String, Codable, Sendable { case declined, canceled =
 /// `POST /requests/{tid}/denials`, with an `Idempotency-Key`: a denial without reading the message first.
 package struct Denial: Codable, Sendable, Equatable {
   package var reason: DenialReason
-  /// Why the device cannot open the request, for the log; at most 256 bytes.
+  /// Why the device cannot open the request, for the log.
   package var underlyingError: String?
 
   enum CodingKeys: String, CodingKey {

@@ -5,7 +5,8 @@ import Glibc
 package struct Relay: Sendable {
   /// How long the network process may take to accept an order: it does nothing else first.
   package static let patience = Duration.milliseconds(1500)
-  /// The same for enrollments and commands, which are not repeated: a board that is starting can be busy for seconds.
+  /// The same for enrollments, and for commands that run without the service, which are not repeated: a board that is
+  /// starting can be busy for seconds.
   package static let commandPatience = Duration.seconds(15)
 
   /// The path of the socket; empty in tests.

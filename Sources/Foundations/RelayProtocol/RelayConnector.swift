@@ -35,13 +35,15 @@ package struct RelayConnector: SubscriptionConnector {
   ) async throws(RelayError) -> BrokerError {
     let setUpDue = ContinuousClock.now + Self.setUpLimit
     var isUp = false
+    var subscribed: Set<Int> = []
     var pace = RelayPace()
     while true {
       try await pace.wait()
       switch try await socket.reply(until: isUp ? nil : setUpDue) {
       case .subscribed(let index) where topics.indices.contains(index):
         isUp = true
-        report(.connected(topic: topics[index]))
+        // Each is a hint. A network process that was taken over must not make many of one.
+        if subscribed.insert(index).inserted { report(.connected(topic: topics[index])) }
       case .mayNotRead(let index) where topics.indices.contains(index): report(.mayNotRead(topic: topics[index]))
       case .message(let message, let index) where topics.indices.contains(index):
         let receipt = RelayReceipt(isTaken: await consume(message, topics[index]))

@@ -41,9 +41,11 @@ package final class RelayHTTPTransport: HTTPTransport {
       let socket = try await relay.open(order)
       let due = ContinuousClock.now + request.deadline + Self.grace
       let head = try await socket.head(until: due)
+      let pace = Mutex(RelayPace())
       let body = AsyncThrowingStream<[UInt8], any Error> {
         do throws(RelayError) {
           var isTruncated = false
+          try await RelayPace.sleep(for: pace.withLock { $0.rest() })
           return try await socket.chunk(until: nil, isTruncated: &isTruncated)
         } catch { throw HTTPTransportError(error, request) }
       }

@@ -14,11 +14,19 @@ struct RelayPace {
   }
 
   /// To be called after each reply.
-  mutating func wait() async throws(RelayError) {
+  mutating func wait() async throws(RelayError) { try await Self.sleep(for: rest()) }
+
+  /// To be called after each reply; `sleep` is then to be called with the result.
+  mutating func rest() -> Duration {
     count += 1
-    guard count >= limit else { return }
-    let rest = period - (ContinuousClock.now - began)
-    if rest > .zero { do { try await Task.sleep(for: rest) } catch { throw .canceled } }
-    (began, count) = (.now, 0)
+    guard count >= limit else { return .zero }
+    let rest = max(.zero, period - (ContinuousClock.now - began))
+    (began, count) = (.now + rest, 0)
+    return rest
+  }
+
+  static func sleep(for rest: Duration) async throws(RelayError) {
+    guard rest > .zero else { return }
+    do { try await Task.sleep(for: rest) } catch { throw .canceled }
   }
 }

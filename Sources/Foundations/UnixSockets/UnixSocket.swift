@@ -6,14 +6,12 @@ package final class UnixSocket: @unchecked Sendable {
   package enum SocketError: Error, Equatable, CustomStringConvertible {
     case pathTooLong(String)
     case call(String, errno: Int32)
-    case closed
     case lineTooLong
 
     package var description: String {
       switch self {
       case .pathTooLong(let path): "\(path) is too long for a socket: at most 107 bytes"
       case .call(let call, let code): "\(call): \(String(cString: strerror(code)))"
-      case .closed: "the other side closed the control socket"
       case .lineTooLong: "a line on the control socket is too long"
       }
     }
@@ -100,11 +98,15 @@ package final class UnixSocket: @unchecked Sendable {
     }
   }
 
-  /// - Parameter willWait: called before the thread waits for a reader that is slow.
-  package func write(line: [UInt8], willWait: () -> Void = {}) throws(SocketError) {
+  /// - Parameters:
+  ///   - seconds: the time limit for the whole line; nil for none.
+  ///   - willWait: called before the thread waits for a reader that is slow.
+  package func write(line: [UInt8], within seconds: Int? = nil, willWait: () -> Void = {}) throws(SocketError) {
+    let end = seconds.map { ContinuousClock.now + .seconds($0) }
     var rest = (line + [UInt8(ascii: "\n")])[...]
     var waits = false
     while !rest.isEmpty {
+      if let end, .now > end { throw .call("write", errno: ETIMEDOUT) }
       let flags = Int32(waits ? MSG_NOSIGNAL : MSG_NOSIGNAL | MSG_DONTWAIT)
       let count = rest.withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, flags) }
       if count < 0, errno == EINTR { continue }

@@ -142,7 +142,7 @@ package final class SimulatedButton: Button {
       // The panel decides on the same time.
       let now = clock.now
       let ending = judge(down, now)
-      if ending == .canceled { continuation.yield(.unavailable("the press was canceled")) }
+      if ending == .canceled { continuation.yield(.void("the press was canceled")) }
       continuation.yield(.up(now))
       down.ending.yield(ending)
       down.ending.finish()

@@ -35,12 +35,13 @@ struct TwoButtons {
       // Treat the button as held until a release is seen; its state while unavailable is unknown.
       isActive[line.rawValue] = true
       state = .void
+      if case .edgesLost = why { return [.void("\(why)")] }
       return [.unavailable("\(why)")]
     case .opened(let level, let at):
       isActive[line.rawValue] = level
       guard level else { return release(line, at: moment(at)) }
       state = .void
-      return [.unavailable("a button was already held when its line was opened"), .down(line.role, moment(at))]
+      return [.void("a button was already held when its line was opened"), .down(line.role, moment(at))]
     case .edge(let level, let at):
       isActive[line.rawValue] = level
       return level ? press(line, at: moment(at)) : release(line, at: moment(at))
@@ -57,7 +58,7 @@ struct TwoButtons {
       return [.down(line.role, moment)]
     case .down:
       state = .void
-      return [.unavailable("both buttons are down"), .down(line.role, moment)]
+      return [.void("both buttons are down"), .down(line.role, moment)]
     case .void: return []
     }
   }

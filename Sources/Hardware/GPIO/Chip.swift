@@ -107,9 +107,6 @@ package func describeChips() -> [Result<ChipDescription, GPIOError>] {
   }
 }
 
-/// The version of libgpiod in use, for example "1.6.3".
-package var gpioLibraryVersion: String { String(cString: approval_gpio_library_version()) }
-
 extension UnsafeRawBufferPointer {
   /// The text up to the first zero byte.
   fileprivate var text: String { String(decoding: prefix { $0 != 0 }, as: UTF8.self) }

@@ -78,10 +78,11 @@ struct RelayOrders: Sendable {
     do throws(HTTPTransportError) { authorities = try AuthorityFile(order.trust.authorities) } catch {
       return try await socket.send(.ended(.unusable("\(error)")))
     }
-    // A place for the answer to each topic, in addition to what a broker sends without limit.
+    // A place for the answer to each topic, in addition to one message and one report of messages that are too long.
     let (reports, reporting) = AsyncStream.makeStream(
       of: RelayReply.self, bufferingPolicy: .bufferingNewest(16 + 2 * order.topics.count))
     let subscription = order.subscription(authorityFile: authorities?.path)
+    let isOversizeReported = Atomic(false)
     let indices = Dictionary(zip(order.topics, order.topics.indices)) { first, _ in first }
     // Messages and reports are sent by one task, in their order.
     let broker = Task {
@@ -89,7 +90,8 @@ struct RelayOrders: Sendable {
         switch report {
         case .connected(let topic): if let index = indices[topic] { reporting.yield(.subscribed(index)) }
         case .mayNotRead(let topic): if let index = indices[topic] { reporting.yield(.mayNotRead(index)) }
-        case .refused(let bytes): reporting.yield(.oversize(bytes))
+        case .refused(let bytes):
+          if !isOversizeReported.exchange(true, ordering: .relaxed) { reporting.yield(.oversize(bytes)) }
         case .disconnected: break
         }
       } _: { message, topic in
@@ -101,8 +103,18 @@ struct RelayOrders: Sendable {
       reporting.yield(.ended(failure))
       reporting.finish()
     }
-    defer { broker.cancel() }
-    for await report in reports { try await socket.send(report) }
+    let sending: RelayError?
+    do throws(RelayError) {
+      for await report in reports {
+        if case .oversize = report { isOversizeReported.store(false, ordering: .relaxed) }
+        try await socket.send(report)
+      }
+      sending = nil
+    } catch { sending = error }
+    // Its thread must end first: the process may exit, or the next order connect with the same client ID.
+    broker.cancel()
+    await broker.value
+    if let sending { throw sending }
   }
 
   private func listen(at text: String, _ socket: RelaySocket) async throws(RelayError) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import ApprovalTokenCommands
 import ArgumentParser
+import Secrets
 import TokenDaemon
 
 /// A command that the daemon's program performs itself.
@@ -14,7 +15,11 @@ package enum DaemonCommandLine {
   package static func run() async {
     do {
       var command = try parse(Array(CommandLine.arguments.dropFirst()))
-      if let command = command as? any OneShotCommand { return try await command.perform() }
+      if let command = command as? any OneShotCommand {
+        // Before the first secret is in memory.
+        protectMemory()
+        return try await command.perform()
+      }
       try command.run()
     } catch { ApprovalTokenCommand.exit(withError: error) }
   }

@@ -26,8 +26,6 @@ extension Device: OneShotCommand {
 private func serve(_ options: ServiceOptions, network: NetworkAccess) async throws {
   // A reader of the log that ends must not end the service.
   signal(SIGPIPE, SIG_IGN)
-  // Before the first secret is in memory.
-  protectMemory()
   limitLockedMemoryOfLibraries()
   let configuration = try options.config.map(Configuration.read) ?? Configuration()
   var state = options.state

@@ -58,7 +58,7 @@ struct Server {
       ServerCertificate(
         certificateFile: directory.file(configuration.certificateFile),
         privateKeyFile: directory.file(configuration.privateKeyFile)),
-      maxConnections: try DescriptorLimit.raise(for: configuration.limits, log: log)
+      maxConnections: DescriptorLimit.raise(for: configuration.limits, log: log)
     ) { [configuration, readiness] port in
       for await _ in beforeReady {}
       guard !Task.isCancelled else { return }

@@ -65,28 +65,34 @@ package struct Store: Sendable {
   /// Runs `body` while no other task, of this or another server on the database, does so with the same name. If this
   /// server loses the lease meanwhile, because the others take it for ended, no further change of `body` is committed.
   /// - Parameter name: may contain anything that a client wrote.
-  /// - Throws: `StorageUnavailableError` if another server runs its `body` for too long, or the lease is lost; the
-  ///   error of `body`.
+  /// - Throws: `StorageUnavailableError` if too many tasks wait for their turn, another server runs its `body` for too
+  ///   long, or the lease is lost; the error of `body`.
   package func exclusively<Value: Sendable>(
     _ name: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
     let deadline = sharedBy.map { ContinuousClock.now + $0.patience }
     let name = Self.storable(name)
-    return try await keyedMutex.withLock(name) {
-      guard let sharedBy, let deadline else { return try await body() }
-      let server = sharedBy.server
-      do { try await acquireLease(name, owner: server, until: deadline) } catch {
-        // It may have been taken.
-        unreleased.insert(name)
-        throw error
-      }
-      let result: Result<Value, any Error>
-      do { result = .success(try await Self.$leases.withValue(Self.leases + [name], operation: body)) } catch {
-        result = .failure(error)
-      }
-      do { try await end(name, owner: server) } catch { unreleased.insert(name) }
-      return try result.get()
+    do {
+      return try await keyedMutex.withLock(name) { try await leased(name, until: deadline, body) }
+    } catch is KeyedMutex.TooManyWaitingError { throw Self.crowded }
+  }
+
+  private func leased<Value: Sendable>(
+    _ name: String, until deadline: ContinuousClock.Instant?, _ body: @Sendable () async throws -> Value
+  ) async throws -> Value {
+    guard let sharedBy, let deadline else { return try await body() }
+    let server = sharedBy.server
+    do { try await acquireLease(name, owner: server, until: deadline) } catch {
+      // It may have been taken.
+      unreleased.insert(name)
+      throw error
     }
+    let result: Result<Value, any Error>
+    do { result = .success(try await Self.$leases.withValue(Self.leases + [name], operation: body)) } catch {
+      result = .failure(error)
+    }
+    do { try await end(name, owner: server) } catch { unreleased.insert(name) }
+    return try result.get()
   }
 
   /// Ends leases whose end could not be stored, without those whose names a task uses; to be called again and again
@@ -123,6 +129,8 @@ package struct Store: Sendable {
 
   private static let busy = StorageUnavailableError(
     reason: "busy", description: "another server verifies attempts of the same user")
+  private static let crowded = StorageUnavailableError(
+    reason: "busy", description: "too many attempts of the same user wait")
 
   /// Wakes the other servers after a change with events. An engine without NOTIFY lets them find the events when they
   /// look the next time, within a second.

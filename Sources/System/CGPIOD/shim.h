@@ -46,8 +46,6 @@ static inline void approval_gpio_copy_name(char *target, const char *name) {
 
 typedef struct gpiod_line approval_gpio_line;
 
-static inline const char *approval_gpio_library_version(void) { return gpiod_version_string(); }
-
 static inline int approval_gpio_describe_chip(struct gpiod_chip *chip, char *label) {
   approval_gpio_copy_name(label, gpiod_chip_label(chip));
   return (int)gpiod_chip_num_lines(chip);
@@ -107,8 +105,6 @@ static inline int approval_gpio_read_edge(approval_gpio_line *line, struct appro
 #else  // 2.x
 
 typedef struct gpiod_line_request approval_gpio_line;
-
-static inline const char *approval_gpio_library_version(void) { return gpiod_api_version(); }
 
 static inline int approval_gpio_describe_chip(struct gpiod_chip *chip, char *label) {
   struct gpiod_chip_info *info = gpiod_chip_get_info(chip);

@@ -16,6 +16,11 @@ static inline int approval_sqlite3_sync_journal(sqlite3 *database) {
   if (code != SQLITE_OK || file == 0 || file->pMethods == 0) return code;
   return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
 }
+// Disables triggers and views, which are programs in the file.
+static inline int approval_sqlite3_forbid_programs(sqlite3 *database) {
+  int code = sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, (int *)0);
+  return code != SQLITE_OK ? code : sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_VIEW, 0, (int *)0);
+}
 // Extends the journal or write-ahead log to `size` bytes with zeros and waits until they are durable. Does nothing if
 // it is not open, or longer. The caller must hold the database's write lock.
 static inline int approval_sqlite3_extend_journal(sqlite3 *database, sqlite3_int64 size) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A condition that a test waited for and that was not true in time.
-package struct ConditionTimeoutError: Error, CustomStringConvertible {
+/// What a test waited for and that did not come in time.
+package struct WaitTimeoutError: Error, CustomStringConvertible {
   package let description: String
 }
 
@@ -9,19 +9,43 @@ package struct ConditionTimeoutError: Error, CustomStringConvertible {
 /// - Parameters:
 ///   - what: named in the error, with the source location of the call.
 ///   - limit: in real time. Only a failing test waits until the limit.
-/// - Throws: `ConditionTimeoutError` after the limit, `CancellationError` when the test is canceled.
+/// - Throws: `WaitTimeoutError` after the limit, `CancellationError` when the test is canceled.
 package func eventually(
   _ what: String = "the condition", within limit: Duration = .seconds(60), file: String = #fileID, line: Int = #line,
   isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Bool
 ) async throws {
-  let deadline = ContinuousClock.now + limit
   var turns = 0
-  while try await !condition() {
-    try Task.checkCancellation()
-    guard ContinuousClock.now < deadline else {
-      throw ConditionTimeoutError(description: "\(file):\(line): not within \(limit): \(what)")
-    }
+  try await poll(what, within: limit, at: "\(file):\(line)", for: { try await condition() ? () : nil }) {
     turns += 1
     if turns < 10_000 { await Task.yield() } else { try await Task.sleep(for: .milliseconds(1)) }
+  }
+}
+
+/// Waits until `find` returns a value: of something outside this process that can only be polled, every 40 ms.
+/// - Parameters: as above.
+/// - Throws: as above.
+// A closure with a Bool is a condition, not a value that is there also if it is false.
+@_disfavoredOverload
+package func eventually<Found>(
+  _ what: String, within limit: Duration = .seconds(60), file: String = #fileID, line: Int = #line,
+  isolation: isolated (any Actor)? = #isolation, _ find: () async throws -> Found?
+) async throws -> Found {
+  try await poll(what, within: limit, at: "\(file):\(line)", for: find) {
+    try await Task.sleep(for: .milliseconds(40))
+  }
+}
+
+private func poll<Found>(
+  _ what: String, within limit: Duration, at place: String, isolation: isolated (any Actor)? = #isolation,
+  for find: () async throws -> Found?, pause: () async throws -> Void
+) async throws -> Found {
+  let deadline = ContinuousClock.now + limit
+  while true {
+    if let found = try await find() { return found }
+    try Task.checkCancellation()
+    guard ContinuousClock.now < deadline else {
+      throw WaitTimeoutError(description: "\(place): not within \(limit): \(what)")
+    }
+    try await pause()
   }
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+
 /// A user's gesture at the panel, in real time.
 package enum UserGesture: String, Sendable {
   case hold, double

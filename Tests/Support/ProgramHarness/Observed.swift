@@ -62,15 +62,3 @@ package struct OutputTimeoutError: Error, CustomStringConvertible {
 
 /// The time limit of waits. It is long because machines may be busy: only a failing test waits this long.
 package let patience = Duration.seconds(60)
-
-/// For state that can only be polled: calls `check` until it returns a value, at most until `limit`.
-package func eventually<Found>(
-  _ what: String, within limit: Duration = patience, _ check: () async throws -> Found?
-) async throws -> Found {
-  let deadline = ContinuousClock.now + limit
-  while true {
-    if let found = try await check() { return found }
-    guard ContinuousClock.now < deadline else { throw OutputTimeoutError(description: "not within \(limit): \(what)") }
-    try await Task.sleep(for: .milliseconds(40))
-  }
-}

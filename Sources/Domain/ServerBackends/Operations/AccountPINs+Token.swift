@@ -26,14 +26,18 @@ extension AccountPINs {
   /// Sets the first PIN of an account. A server may require user verification only at login, and a user can choose a
   /// PIN even if no server requires one.
   /// - Parameter choose: asks the user at the panel until a PIN satisfies the policy.
-  /// - Throws: `AccountError.noKeypad`, `StateStoreError`, and what `choose` throws.
+  /// - Throws: `AccountError.noKeypad`, `AccountError.pinChangedMeanwhile`, `StateStoreError`, and what `choose`
+  ///   throws.
   package func chooseFirst(
     of account: AccountID, _ progress: Progress, asking choose: @escaping @Sendable (PINPolicy) async throws -> PIN
   ) async throws {
     guard context.board?.hasKeypad == true else { throw AccountError.noKeypad(account) }
     let prompter = context.pinPrompter(choosing: choose)
     progress(Self.askForNewPIN(context.settings.pinPolicy.length))
-    try prompter.store(account, try await prompter.choose())
+    let chosen = try await prompter.choose()
+    // Another command can have set one while this one waited for the panel: that is changed only with the PIN itself.
+    guard try store.account(account).pin == nil else { throw AccountError.pinChangedMeanwhile }
+    try prompter.store(account, chosen)
     users.reload()
   }
 

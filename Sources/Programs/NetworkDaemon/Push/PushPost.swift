@@ -119,6 +119,9 @@ package struct TokenBucket: Sendable {
   /// Limits hints to the rate of fast polling, so that a flood does not increase the load.
   package static let ofHints = TokenBucket(capacity: 5, interval: .seconds(3))
 
+  /// Limits how often the network process comes back, which makes all servers connect again.
+  package static let ofReturns = TokenBucket(capacity: 20, interval: .seconds(30))
+
   private let capacity: Int
   private let interval: Duration
   /// When the bucket is full again, on the clock of `take`.

@@ -100,11 +100,13 @@ struct ControlServer: Service {
     do {
       // Nil: the client only looked whether a service listens.
       guard let line = try await readLine(from: socket) else { return }
-      // Only the CLI of this program connects; drop clients that do not read after 1 s.
+      // Only the CLI of this program connects; drop clients that do not read for 1 s, or a line within 10 s.
       socket.setTimeout(seconds: 1)
       let request = try ControlRequest(line: line)
       try await untilHangUp(of: socket) {
-        try await answer(request) { try socket.write(line: JSONMessage.encode($0), willWait: threadWillBlock) }
+        try await answer(request) {
+          try socket.write(line: JSONMessage.encode($0), within: lineSeconds, willWait: threadWillBlock)
+        }
       }
     } catch is UnixSocket.SocketError {
       // The client has disconnected, or does not read. Nothing can follow a part of a line.
@@ -118,6 +120,8 @@ struct ControlServer: Service {
 
 /// How long a client has for its request.
 private let requestSeconds = 10
+/// The time limit for each line of a response.
+private let lineSeconds = 10
 
 /// Reads one line on a separate thread, so that a client that sends nothing blocks no other task.
 private func readLine(from socket: UnixSocket) async throws(CommandError) -> [UInt8]? {

@@ -32,8 +32,8 @@ package struct NetworkAccess: Sendable {
 
 /// Watches the network process: while it is gone, no server counts as connected.
 struct NetworkProcessWatch: Service {
-  /// The pauses between attempts.
-  private static let pause = Duration.seconds(1)
+  /// The pause between attempts, and after one of too many returns.
+  private static let (pause, longPause) = (Duration.seconds(1), Duration.seconds(30))
 
   let relay: Relay
   let environment: TokenEnvironment
@@ -44,6 +44,7 @@ struct NetworkProcessWatch: Service {
 
   func run() async throws {
     let wasUp = Mutex(true)
+    let returns = Mutex(TokenBucket.ofReturns)
     await cancelWhenGracefulShutdown {
       while let failure = await relay.attend(isUp: {
         logger.report("reached the network process", at: .info, about: Self.subject)
@@ -61,7 +62,8 @@ struct NetworkProcessWatch: Service {
           logger.report("no server can be reached: \(failure)", about: Self.subject)
           onChange("\(failure)")
         }
-        guard (try? await environment.sleep(for: Self.pause)) != nil else { return }
+        let isFrequent = hasEnded && !returns.withLock { $0.take(at: environment.now.uptime) }
+        guard (try? await environment.sleep(for: isFrequent ? Self.longPause : Self.pause)) != nil else { return }
       }
     }
   }

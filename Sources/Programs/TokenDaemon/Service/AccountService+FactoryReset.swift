@@ -29,7 +29,11 @@ extension AccountService {
   }
 
   private func removeAll(_ progress: @escaping Progress) async -> FactoryResetResponse {
-    let accounts = (try? vault.accounts()) ?? []
+    let accounts: [AccountRecord]
+    do { accounts = try vault.accounts() } catch {
+      accounts = []
+      progress("the accounts cannot be read, so that no token server is notified: \(error)")
+    }
     let damaged = ((try? vault.damagedAccounts()) ?? []).filter { id in !accounts.contains { $0.id == id } }
     let notified = await withTaskGroup(of: AccountID?.self) { group in
       group.addTask {

@@ -42,6 +42,20 @@ package struct Backends: Sendable {
     try operations.client(for: server, report: report)
   }
 
+  /// The clients for servers, without those that cannot be made: the others can be used.
+  /// - Parameter failed: called with the error of each of these.
+  func clients(
+    for servers: [TokenServerRecord], report: @escaping @Sendable (TokenEvent) -> Void,
+    failed: (TokenServerID, any Error) -> Void
+  ) -> [any TokenServerClient] {
+    servers.compactMap { server in
+      do { return try client(for: server, report: report) } catch {
+        failed(server.id, error)
+        return nil
+      }
+    }
+  }
+
   /// Fills in the fields of an account of a former vault.
   /// - Throws: `.corrupt` for a kind that this version does not know, and if the account cannot be decoded.
   @Sendable package static func upgraded(kind: String, _ former: AccountRecord) throws -> AccountRecord {

@@ -226,8 +226,9 @@ final class TokenService: Service, UserState {
     let report = reporter()
     let environment = environment.reporting(to: report)
     for entry in lostAnswers { environment.report(.audited(entry)) }
-    let servers = try vault.servers().filter { active.contains($0.id) }.compactMap {
-      try backends.client(for: $0, report: report)
+    let servers = backends.clients(for: try vault.servers().filter { active.contains($0.id) }, report: report) {
+      logger.error("no request of \($0) can be answered: \($1)")
+      inbox.connectivity.set(.stopped, to: $0)
     }
     let isAnyLost = state.withLock { state in
       let present = Set(accounts.map(\.id))
@@ -289,7 +290,7 @@ final class TokenService: Service, UserState {
         giveBackFreedMemory()
         guard let server = state.withLock({ $0.servers[id] }) as? any TimeSource else { return }
         // Store the server's time: a board that starts without a clock uses it to check this server's certificate.
-        Task { if let time = await server.serverTime { try? vault.note(time: time, of: id) } }
+        Task { if let time = await server.serverTime { vault.noteConnection(at: time, with: id) } }
       }
     }
   }

@@ -14,14 +14,17 @@ extension Vault: BackendStore {
     if case .intact? = try? verifyAudit() { false } else { true }
   }
 
+  /// Stores the time that a server reported when it was connected, unless it is less than a minute later than the
+  /// stored one: each is a write. An error has no consequence but a missing time.
+  func noteConnection(at time: Int64, with server: TokenServerID) {
+    guard let stored = try? latestKnownTime(of: server), time - stored >= 60 else { return }
+    try? note(time: time, of: server)
+  }
+
   package func failureCounts(
     of account: AccountID, in environment: TokenEnvironment
   ) throws(StateStoreError) -> FailureCounts? {
     try pinStatus(of: account, in: environment)?.counts
-  }
-
-  package func accountsWithOneTimePasswords() throws(StateStoreError) -> Set<AccountID> {
-    Set(try oneTimePasswords().keys)
   }
 
   package func store(

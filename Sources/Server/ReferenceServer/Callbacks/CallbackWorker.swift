@@ -157,6 +157,7 @@ final class CallbackWorker: Service {
 
   private func perform(_ job: CallbackJob) async {
     let outcome = await delivery.deliver(job)
+    var isStored = true
     do {
       // Not urgent: if the change is lost with the process, the callback is sent again.
       switch outcome {
@@ -173,13 +174,15 @@ final class CallbackWorker: Service {
         }
       }
     } catch {
+      isStored = false
       let pause = store.sharedBy == nil ? Self.afterStorageFailure : Self.claim
       log.error("callback for \(job.transactionID), again in at most \(pause): \(error)")
       // It is still due: without a pause it would be sent as often as the portal answers.
       try? await Task.sleep(for: Self.afterStorageFailure)
     }
     let wasFull = underWay.withLock { $0.end(job) }
-    // A failed job has a new due time; a job that ended at a limit frees a slot for another.
-    if outcome != .delivered || wasFull { wakeUp.ring() }
+    // A failed job has a new due time, and one whose result is not stored is still due; a job that ended at a limit
+    // frees a slot for another.
+    if outcome != .delivered || !isStored || wasFull { wakeUp.ring() }
   }
 }

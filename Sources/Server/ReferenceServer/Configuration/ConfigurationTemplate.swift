@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The configuration that `init` writes: all settings; optional ones are comments with their defaults.
+/// The configuration that `init` writes: the settings of a server without authenticators. Optional ones are
+/// comments with their defaults.
 enum ConfigurationTemplate {
   /// - Parameters:
   ///   - pin: whether users have a PIN, which the type "payment" then requires.

@@ -41,10 +41,12 @@ extension ServerDirectory {
   }
 
   /// Verifies again that the keys in the database were encrypted with this pepper, when the server is registered with
-  /// the others: it may have been rotated before, and is not from then on.
+  /// the others: it may have been rotated before, and is not from then on, because this transaction and a rotation
+  /// exclude each other.
   /// - Throws: `DirectoryError` if there are keys and none of them can be decrypted.
   func verifyPepper(_ hasher: KeyedHasher, of store: Store) async throws {
-    guard try await hasher.canDecryptKeys(of: store) else { throw wrongPepper }
+    let keys = try await store.writeBesideRequests { try $0.sealedServerKeys(atMost: KeyedHasher.keysToTry) }
+    guard hasher.canDecrypt(keys) else { throw wrongPepper }
   }
 
   private var wrongPepper: DirectoryError {
@@ -65,9 +67,15 @@ extension ServerDirectory {
 }
 
 extension KeyedHasher {
+  /// How many keys of the database are tried.
+  fileprivate static let keysToTry = 16
+
   /// Whether one of the first keys can be decrypted, or there are none.
   fileprivate func canDecryptKeys(of store: Store) async throws -> Bool {
-    let keys = try await store.read { try $0.sealedServerKeys(atMost: 16) }
-    return keys.isEmpty || keys.contains { (try? open($0.sealedSecret, of: $0.fingerprint)) != nil }
+    canDecrypt(try await store.read { try $0.sealedServerKeys(atMost: Self.keysToTry) })
+  }
+
+  fileprivate func canDecrypt(_ keys: [(fingerprint: String, sealedSecret: [UInt8])]) -> Bool {
+    keys.isEmpty || keys.contains { (try? open($0.sealedSecret, of: $0.fingerprint)) != nil }
   }
 }

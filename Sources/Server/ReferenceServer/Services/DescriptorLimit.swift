@@ -10,7 +10,7 @@ enum DescriptorLimit {
 
   /// Raises the soft limit to the hard limit.
   /// - Returns: the number of connections that fit within it.
-  static func raise(for limits: ServerConfiguration.Limits, log: Logger) throws -> Int {
+  static func raise(for limits: ServerConfiguration.Limits, log: Logger) -> Int {
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
     var limit = rlimit()
     guard getrlimit(resource, &limit) == 0 else { return limits.connections }

@@ -44,6 +44,7 @@ final class ExpiryTimer: ExpirySchedule, Service {
       var isMore = false
       while !Task.isCancelled {
         var shortest = Duration.milliseconds(10)
+        var hasFailed = false
         do {
           let now = clock.now()
           if try await !expire(now: now) { shortest = .milliseconds(250) }
@@ -56,10 +57,11 @@ final class ExpiryTimer: ExpirySchedule, Service {
           try await planNext()
         } catch {
           if !(error is CancellationError) { announcer.log.error("expiry: \(error)") }
-          shortest = .seconds(1)
+          (shortest, hasFailed) = (.seconds(1), true)
         }
         let untilNext =
-          isMore ? shortest : planned.withLock { $0 }.map { $0 + Self.grace - clock.now() } ?? Self.forgetEvery
+          isMore || hasFailed
+          ? shortest : planned.withLock { $0 }.map { $0 + Self.grace - clock.now() } ?? Self.forgetEvery
         // At least a moment, so that neither a failing database nor another server makes this spin.
         await wakeUp.wait(
           for: min(max(untilNext, shortest), store.sharedBy == nil ? Self.forgetEvery : Self.lookEvery))

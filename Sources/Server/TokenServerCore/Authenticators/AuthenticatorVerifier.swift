@@ -108,8 +108,10 @@ package struct AuthenticatorVerifier: Sendable {
       if case .revoked = outcome {
         consequences.effects.add(try records.deregister(attempt.name, byServer: true, now: now))
       }
-      if let reply = consequences.reply {
-        try records.insert(reply, key: attempt.key, clientID: attempt.name.profile.clientID, now: now)
+      let clientID = attempt.name.profile.clientID
+      // A denial may have stored its own reply with this key meanwhile. The attempt counts all the same.
+      if let reply = consequences.reply, try records.storedReply(attempt.key, of: clientID) == nil {
+        try records.insert(reply, key: attempt.key, clientID: clientID, now: now)
       }
       return (outcome, consequences)
     }

@@ -45,9 +45,9 @@ package enum ServerMetrics {
     for label in ["connection_failures", "conflicts"] { _ = Counter(label: "token_server_database_\(label)_total") }
   }
 
-  /// The same for a route: the statuses that its server counts as faults, and 400, by which codes are guessed.
+  /// The same for a route: the statuses that its server counts as faults, and 400 and 401, by which codes are guessed.
   package static func begin(route: String, method: String) {
-    for status in ["400", "500", "503"] {
+    for status in ["400", "401", "500", "503"] {
       _ = Counter(
         label: "token_server_http_requests_total",
         dimensions: [("method", method), ("route", route), ("status", status)])

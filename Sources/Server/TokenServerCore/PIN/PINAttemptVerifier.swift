@@ -56,7 +56,8 @@ package struct PINAttemptVerifier: Sendable {
     let verified = try await store.write { [limit] records -> (PINVerificationOutcome, AttemptConsequences)? in
       guard let outcome = try records.conclude(attempt, isRight: isRight, limit: limit) else { return nil }
       var consequences = try apply(records, outcome)
-      if let reply = consequences.reply {
+      // A denial may have stored its own reply with this key meanwhile. The attempt counts all the same.
+      if let reply = consequences.reply, try records.storedReply(attempt.key, of: attempt.clientID) == nil {
         try records.insert(reply, key: attempt.key, clientID: attempt.clientID, now: now)
       }
       if case .limitReached = outcome, let profile = try records.profile(attempt.profileID, on: attempt.clientID) {

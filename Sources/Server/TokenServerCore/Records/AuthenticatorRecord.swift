@@ -17,7 +17,7 @@ package struct AuthenticatorName: Sendable, Hashable {
 /// An authenticator of a profile: the public half of its own key, which the device derives from the authenticator's
 /// own refresh token.
 package struct AuthenticatorRecord: Sendable {
-  /// How long a registration may stay without its activation, in milliseconds.
+  /// How long a registration may stay without its activation.
   package static let pendingFor = Duration.seconds(600)
   /// How long a refused registration counts toward the limit of failures.
   package static let refusalCountsFor = Duration.seconds(3600)

@@ -98,12 +98,11 @@ struct AuthenticatorRegistrationService: Sendable {
       return try await propose(order, for: profile, authenticator, StoredReply.success(order.requestHash))
     case .custom:
       let result = try await runScript(order, authenticator, profile)
-      let body = JSON.encode(result.info)
       switch result.outcome {
       case .accepted:
         return try await propose(
           order, for: profile, authenticator, registrationData: result.registrationData,
-          StoredReply(requestHash: order.requestHash, status: 200, body: body))
+          StoredReply(requestHash: order.requestHash, status: 200, body: JSON.encode(result.info)))
       case .notRun: throw DeviceAPIError(notRun: result.info)
       case .mayRetry, .final, .noResult:
         let reply = StoredReply(Self.problem(result, issuer: gate.origin.issuer), to: order.requestHash)
@@ -138,9 +137,16 @@ struct AuthenticatorRegistrationService: Sendable {
       clientID: clientID, profileID: profileID, key: "authenticator-pin/\(profileID)/\(assertion.claims.jti)",
       requestHash: gate.hasher.hash(text, for: .knowledgeAssertion))
     return try await pins.serialized(with: profileID, on: clientID) {
-      if let known = try await gate.store.read({ try $0.storedReply(attempt.key, of: clientID) }) {
+      let (known, profile) = try await gate.store.read {
+        (try $0.storedReply(attempt.key, of: clientID), try $0.profile(profileID, on: clientID))
+      }
+      if let known {
         let reply = try known.repeated(for: attempt.requestHash)
-        return reply.isSuccess ? nil : reply.response()
+        guard reply.isSuccess else { return reply.response() }
+        guard let key = profile?.knowledge?.publicKey, assertion.isSigned(by: key) else {
+          throw DeviceAPIError(.alreadyHandled, "the PIN was changed since")
+        }
+        return nil
       }
       let issuer = gate.origin.issuer
       let reply: StoredReply?
@@ -204,8 +210,7 @@ struct AuthenticatorRegistrationService: Sendable {
   }
 
   private func conclude(_ order: Order, _ reply: StoredReply) async throws {
-    let (attempt, now) = (Self.attempt(order), gate.clock.now())
-    try await gate.store.write { database in
+    try await gate.store.write { [attempt = Self.attempt(order), now = gate.clock.now()] database in
       _ = try database.delete(attempt)
       try database.insert(reply, key: order.key, clientID: order.name.profile.clientID, now: now)
     }
@@ -216,15 +221,12 @@ struct AuthenticatorRegistrationService: Sendable {
     _ order: Order, for profile: Profile, _ authenticator: ServerConfiguration.Authenticator,
     registrationData: String? = nil, _ reply: StoredReply
   ) async throws -> Response {
-    let (new, attempt, now) = (
-      try self.new(order, authenticator, registrationData), Self.attempt(order), gate.clock.now()
-    )
+    let new = try self.new(order, authenticator, registrationData)
+    let (attempt, now) = (Self.attempt(order), gate.clock.now())
     let isStored = try await gate.store.write { database in
       _ = try database.delete(attempt)
       // The profile can have been deleted while the PIN was verified or the script ran.
-      guard let current = try database.profile(profile.id, on: profile.clientID), !current.isDeleted,
-        current.activation == profile.activation, try database.propose(new, now: now)
-      else { return false }
+      guard try database.isCurrent(profile), try database.propose(new, now: now) else { return false }
       try database.insert(reply, key: order.key, clientID: profile.clientID, now: now)
       return true
     }
@@ -243,9 +245,8 @@ struct AuthenticatorRegistrationService: Sendable {
       throw DeviceAPIError(.notFound, "the registration was replaced, or was not activated in time")
     }
     let new = try self.new(order, authenticator, record.registrationData)
-    guard try await gate.store.write({ try $0.propose(new, now: record.proposedAt) }) else {
-      throw DeviceAPIError(.authenticatorAlreadyRegistered)
-    }
+    let isStored = try await gate.store.write { try $0.isCurrent(profile) && $0.propose(new, now: record.proposedAt) }
+    guard isStored else { throw DeviceAPIError(.authenticatorAlreadyRegistered) }
     return try await response(order, new, profile, reply)
   }
 

@@ -30,20 +30,22 @@ struct AuthenticatorRoutes: Sendable {
   }
 
   private func register(_ request: Request, _ context: ServerContext) async throws -> Response {
+    // First: a login counts when the body is there.
+    let body = try await request.bytes()
     let caller = try await gate.admit(request)
     let name = try name(caller, context)
     guard let key = IdempotencyKey.parse(request.headers[.idempotencyKey]) else {
       throw DeviceAPIError(.invalidRequest, "Idempotency-Key must be a UUID")
     }
-    let body = try await request.bytes()
     return try await registrations.register(
       name, body, id: key, audience: gate.origin.issuer + request.uri.path, caller: caller)
   }
 
   private func activate(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let body = try await request.bytes()
     let caller = try await gate.admit(request)
     let (name, registrationID) = (try name(caller, context), try context.path("rid"))
-    let text = try JSON.decode(AuthenticatorActivation.self, from: await request.bytes()).assertion
+    let text = try JSON.decode(AuthenticatorActivation.self, from: body).assertion
     try await registrations.activate(
       name, registrationID, text, audience: gate.origin.issuer + request.uri.path, caller: caller)
     return .noContent

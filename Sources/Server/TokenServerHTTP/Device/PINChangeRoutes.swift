@@ -74,7 +74,12 @@ struct PINChangeRoutes: Sendable {
       changeID: Random.uuid(), sealedToken: try fresh.sealed(to: recipient, by: key),
       expiresInMs: StoredPINChange.lifetime.milliseconds)
     let now = gate.clock.now()
-    try await gate.store.write { try $0.insertPINChange(change.changeID, fresh, now: now) }
+    let isStored = try await gate.store.write { database in
+      guard try database.isCurrent(profile) else { return false }
+      try database.insertPINChange(change.changeID, fresh, now: now)
+      return true
+    }
+    guard isStored else { throw DeviceAPIError(.actionNotAllowed, "the profile changed meanwhile") }
     return change
   }
 

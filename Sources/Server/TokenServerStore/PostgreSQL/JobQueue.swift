@@ -7,7 +7,8 @@ final class JobQueue<Worker>: Sendable {
   typealias Job = @Sendable (Worker) -> Void
 
   private struct State {
-    var jobs: [Job] = []
+    /// Nil once taken.
+    var jobs: [Job?] = []
     /// The index in `jobs` of the next one.
     var first = 0
     var isEnded = false
@@ -45,6 +46,7 @@ final class JobQueue<Worker>: Sendable {
         return nil
       }
       defer {
+        state.jobs[state.first] = nil
         state.first += 1
         if state.first == state.jobs.count || state.first >= 1024 {
           state.jobs.removeFirst(state.first)

@@ -4,9 +4,8 @@ import Threads
 import TokenServerCore
 
 /// A PostgreSQL database, which several servers may share. A change is a serializable transaction; a read is a
-/// read-only one on a snapshot (REPEATABLE READ); a single statement is committed by itself, at the database's default
-/// isolation level. Each runs on one of several connections, each with a thread of its own, and is repeated if it
-/// conflicts with another one.
+/// read-only one on a snapshot (REPEATABLE READ); a single statement is committed by itself (READ COMMITTED). Each runs
+/// on one of several connections, each with a thread of its own, and is repeated if it conflicts with another one.
 final class PostgreSQLDatabase: SQLDatabase {
   /// The maximum number of transactions that wait for a connection; more are refused.
   private static let longestQueue = 4096

@@ -75,6 +75,12 @@ extension Database {
       Profile.init)
   }
 
+  /// Whether the profile has been neither deleted nor created again since it was read.
+  package func isCurrent(_ profile: Profile) throws -> Bool {
+    let current = try self.profile(profile.id, on: profile.clientID)
+    return current?.isDeleted == false && current?.activation == profile.activation
+  }
+
   /// Returns the readable profiles of a device that are not deleted.
   package func profiles(on clientID: ClientID) throws -> [Profile] {
     try rows(Profile.query(dialect) + " WHERE profile.client_id = ? AND deleted_at_ms IS NULL", [clientID])

@@ -42,6 +42,8 @@ final class WriteQueue: Sendable {
 
   /// The maximum number of changes in one transaction; more would delay each of them too long.
   private static let largestBatch = 256
+  /// The maximum number of changes that wait; more are refused.
+  private static let longestQueue = 4096
   /// The number of waiting changes that are worth a commit, although none is urgent.
   private static let worthwhileBatch = 16
 
@@ -61,11 +63,12 @@ final class WriteQueue: Sendable {
   var dueCount: Int { waiting.withLock { $0.areDue ? $0.jobs.count : 0 } }
 
   /// - Parameter isUrgent: whether the next commit begins for this change, as soon as the current one has ended.
+  /// - Throws: `StorageUnavailableError` if too many changes wait; the error of `change`, or of the transaction.
   func write<Value: Sendable>(
     isUrgent: Bool, _ change: @escaping @Sendable (GRDB.Database) throws -> Value
   ) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
-      enqueue(isUrgent: isUrgent) { database, isAlone in
+      let isQueued = enqueue(isUrgent: isUrgent) { database, isAlone in
         let result = Result {
           guard let database else { throw DatabaseError(resultCode: .SQLITE_BUSY) }
           return isAlone ? try change(database) : try database.inPreparedSavepoint(change)
@@ -76,19 +79,27 @@ final class WriteQueue: Sendable {
           continuation.resume(with: error.map { .failure($0) } ?? result)
         }
       }
+      if !isQueued {
+        continuation.resume(
+          throwing: StorageUnavailableError(reason: "busy", description: "too many changes wait for the database"))
+      }
     }
   }
 
-  private func enqueue(isUrgent: Bool, _ job: @escaping Job) {
-    let (mustStart, mustTime) = waiting.withLock { waiting in
+  /// - Returns: false if the job is refused, because too many wait.
+  private func enqueue(isUrgent: Bool, _ job: @escaping Job) -> Bool {
+    let start = waiting.withLock { waiting -> (now: Bool, later: Bool)? in
+      guard waiting.jobs.count < Self.longestQueue else { return nil }
       waiting.jobs.append(job)
       if isUrgent || waiting.jobs.count >= Self.worthwhileBatch { waiting.areDue = true }
       let mustTime = !waiting.areDue && !waiting.isTimed
       if mustTime { waiting.isTimed = true }
       return (waiting.start(), mustTime)
     }
-    if mustStart { commitNext() }
-    if mustTime { startTimer() }
+    guard let start else { return false }
+    if start.now { commitNext() }
+    if start.later { startTimer() }
+    return true
   }
 
   private func startTimer() {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import CurlHTTP
 import Foundation
 import HTTP
@@ -7,7 +8,7 @@ import Testing
 
 /// The threads, memory and wake-ups of the HTTP client, measured in separate processes without other activity.
 @Suite("Cost", .timeLimit(.minutes(5)))
-struct ProcessTests {
+struct CostTests {
   let server: HostileServer
 
   init() throws { server = try HostileServer() }

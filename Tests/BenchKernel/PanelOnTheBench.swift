@@ -52,7 +52,7 @@ final class PanelOnTheBench: Sendable {
     var events: [PanelEvent] = []
     for await event in panel.events(for: prompt) {
       events.append(event)
-      if case .unavailable = event { break }
+      if case .dark = event { break }
     }
     try await person.finished(within: .seconds(180))
     return events
@@ -102,12 +102,14 @@ final class PanelOnTheBench: Sendable {
       try bench.removeChip()
     }
     #expect(gestures(events) == [])
-    guard case .unavailable? = events.last else { throw BenchError(what: "\(events)") }
+    guard case .dark? = events.last else { throw BenchError(what: "\(events)") }
     #expect(!board.troubles.isEmpty)
     try bench.makeChip()
     // The chip is back; wait until the panel has detected it.
     try await Task.sleep(for: .milliseconds(300))
     try await untilNoTrouble()
+    // What the LED showed meanwhile was not seen.
+    for await event in panel.events(for: .confirmation) { #expect(event == .lit) }
     let again = try await outcome { [self] in try await hold(.button, for: .milliseconds(1200)) }
     #expect(gestures(again) == [.hold], "\(again)")
   }

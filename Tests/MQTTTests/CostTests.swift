@@ -46,6 +46,66 @@ struct CostTests {
     }
   }
 
+  /// A broker that accepts a subscription and then sends messages without reading their acknowledgments. It says whether
+  /// all could be sent.
+  private static let deafBroker = """
+    import socket, ssl, sys
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    print("port", listener.getsockname()[1], flush=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[1], sys.argv[2])
+    connection = context.wrap_socket(listener.accept()[0], server_side=True)
+    data = bytearray()
+    def take(count):
+        while len(data) < count:
+            data.extend(connection.recv(4096) or sys.exit("closed"))
+        taken = bytes(data[:count])
+        del data[:count]
+        return taken
+    def packet():
+        kind, length, shift = take(1)[0], 0, 0
+        while True:
+            byte = take(1)[0]
+            length, shift = length | (byte & 127) << shift, shift + 7
+            if byte < 128: return kind, take(length)
+    packet()
+    connection.sendall(bytes([0x20, 3, 0, 0, 0]))
+    kind, content = packet()
+    while kind >> 4 != 8: kind, content = packet()
+    connection.sendall(bytes([0x90, 4]) + content[:2] + bytes([0, 1]))
+    messages = b"".join(bytes([0x32, 6, 0, 1, 120]) + (i + 1).to_bytes(2, "big") + b"\\0" for i in range(10000))
+    connection.settimeout(5)
+    try:
+        for _ in range(300): connection.sendall(messages)
+        print("all was sent", flush=True)
+    except OSError as error:
+        print("not all was sent", flush=True)
+    """
+
+  /// Fails if an acknowledgment is queued for each message, without a limit.
+  @Test("A broker that does not read makes the client need no memory") func brokerThatDoesNotRead() async throws {
+    let broker = try await TestBroker()
+    let deaf = try ChildProcess(
+      "python3", ["-c", Self.deafBroker, broker.directory.file("broker.pem"), broker.directory.file("broker.key")])
+    let port = try #require(Int(try await deaf.output.line(with: "port").dropFirst(5)))
+    let settings = ExitSettings(port: port, authority: broker.authority)
+    await #expect(processExitsWith: .success) { [settings = settings as ExitSettings] in
+      let isUp = Observed(false)
+      let mailbox = Subscriber(
+        at: settings.broker, topics: ["mailbox/1"], clientID: "token1", random: { 0 },
+        report: { report in if report == .connected(topic: "mailbox/1") { isUp.change { $0 = true } } })
+      let listening = Task { try await mailbox.run { _, _ in true } }
+      #expect(await isUp.first(within: patience) { $0 ? true : nil } == true)
+      let before = try ThisProcess.peakMemory()
+      try await Task.sleep(for: .seconds(8))
+      #expect(try ThisProcess.peakMemory() - before < 16 << 10, "kB")
+      listening.cancel()
+      _ = await listening.result
+    }
+    #expect(try await deaf.output.line(with: "all was sent").hasPrefix("not"))
+  }
+
   @Test("An idle connection sleeps") func idleConnectionSleeps() async throws {
     let broker = try await TestBroker()
     let settings = ExitSettings(port: broker.port, authority: broker.authority)

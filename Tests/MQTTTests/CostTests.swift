@@ -46,8 +46,8 @@ struct CostTests {
     }
   }
 
-  /// A broker that accepts a subscription and then sends messages without reading their acknowledgments. It says whether
-  /// all could be sent.
+  /// A broker that accepts a subscription and then sends messages without reading their acknowledgments. It says
+  /// whether all could be sent.
   private static let deafBroker = """
     import socket, ssl, sys
     listener = socket.create_server(("127.0.0.1", 0))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Secrets
-import Synchronization
 
 /// From the announcement of a request to the user's answer or the request's end.
 extension Handler {
@@ -122,22 +121,13 @@ extension Handler {
       defer { inbox.changes.raise() }
       switch act {
       case .answered(let response): return await seal(response, at: server, touch)
-      case .chosen(let option):
+      case .chosen, .readBack, .pinInstead, .held:
         commit(pending, touch)
-        progress.chosen = option
-      case .readBack(let digits):
-        commit(pending, touch)
-        progress.readBack = digits
+        progress.note(act)
       case .wrongReadBack:
         keep(pending, touch)
         await panel.show(.noSuchChoice)
         failure = .init(number: nil, reason: "the digits are not those that the token server has signed")
-      case .pinInstead:
-        commit(pending, touch)
-        progress.isFallback = true
-      case .held:
-        commit(pending, touch)
-        progress.wasHeld = true
       case .driverRevokes(let why, let authenticator):
         revoke(authenticator, of: request, at: server, because: why)
         try await noteDriverFailure(why, of: authenticator, isFinal: true, on: request, &progress)
@@ -285,32 +275,4 @@ extension Handler {
       }
     }
   }
-}
-
-/// Whether the user is touching the panel now. Shared with the task that watches the inbox.
-final class Touch: Sendable {
-  private let end: Mutex<MonotonicInstant>
-  private let held = Atomic(false)
-  private let answer: StartedAnswer
-
-  init(pinnedUntil end: MonotonicInstant, answer: StartedAnswer) {
-    self.end = Mutex(end)
-    self.answer = answer
-  }
-
-  /// Until this time nothing must replace the request, because the user has to enter something more, or again.
-  var pinEnd: MonotonicInstant { end.withLock(\.self) }
-
-  func keep(until end: MonotonicInstant) { self.end.withLock { $0 = end } }
-
-  var isHeld: Bool {
-    get { held.load(ordering: .acquiring) }
-    set {
-      held.store(newValue, ordering: .releasing)
-      answer.set(isTouched: newValue)
-    }
-  }
-
-  /// Whether nothing must replace the request.
-  func keepsRequest(at now: MonotonicInstant) -> Bool { now < pinEnd || isHeld }
 }

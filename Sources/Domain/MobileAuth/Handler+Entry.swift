@@ -44,6 +44,17 @@ extension Handler {
     func wantedReadBack(_ contents: VerifiedContents) -> EnteredDigits? {
       readBack == nil && contents.challenge.obstacle == nil ? contents.readBack : nil
     }
+
+    /// Records a step that is done. Nothing else is one.
+    mutating func note(_ step: UserInput) {
+      switch step {
+      case .chosen(let option): chosen = option
+      case .readBack(let digits): readBack = digits
+      case .pinInstead: isFallback = true
+      case .held: wasHeld = true
+      case .answered, .wrongReadBack, .driverFailed, .driverRevokes, .noSuchChoice: break
+      }
+    }
   }
 
   /// After the PIN was asked for, only the PIN is asked for until the request ends: the user may type it without a look

@@ -6,7 +6,6 @@ import Logging
 import ReferenceProtocol
 import Secrets
 import ServerTestSupport
-import Synchronization
 import Testing
 
 @testable import ReferenceServer

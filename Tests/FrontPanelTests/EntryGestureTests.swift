@@ -119,7 +119,7 @@ extension EntryPanelTests {
       #expect(await events.next() == .touched)
       button.continuation.yield(.void("both"))
       #expect(await events.next() == .released)
-      #expect(await events.next() == .unavailable("both"))
+      #expect(await events.next() == .void("both"))
       #expect(await panel.troubles.isEmpty)
       button.continuation.yield(.up(clock.now))
       type("13579E")

@@ -219,6 +219,24 @@ import Testing
     }
   }
 
+  /// Fails if a PIN can be typed for an announcement that nobody has seen.
+  @Test("A dialog whose announcement was dark announces itself again") func darkAnnouncement() async throws {
+    try await fixture.withHandler {
+      let panelTask = Task {
+        try await fixture.panelTasks.perform { panel in
+          try await PanelDialog(panel, in: fixture.environment).currentPIN(length: 4)
+        }
+      }
+      await fixture.panel.until(challenges: 1)
+      fixture.panel.perform(.lit)
+      fixture.panel.breakPrompt()
+      await fixture.panel.until(challenges: 2)
+      #expect(fixture.panel.shown.suffix(2) == [.anotherRequest, .pinWanted])
+      fixture.panel.perform(.typed("1357"))
+      _ = try await panelTask.finished()
+    }
+  }
+
   @Test("A prompt ends after its time limit") func promptEndsAfterItsTimeLimit() async throws {
     try await fixture.withHandler {
       let panelTask = Task {

@@ -174,6 +174,36 @@ import Vault
     }
   }
 
+  /// Fails if the evidence is dropped with the oldest of the kept entries.
+  @Test(
+    "A break stays, however many decisions follow",
+    arguments: [
+      "UPDATE audit SET detail = 'another' WHERE sequence = (SELECT min(sequence) FROM audit)",
+      "UPDATE audit_kept SET detail = 'another' WHERE sequence = (SELECT min(sequence) FROM audit_kept)",
+      "UPDATE audit_kept SET mark = x'' WHERE sequence = (SELECT max(sequence) FROM audit_kept)",
+      "DELETE FROM audit_kept WHERE sequence = (SELECT min(sequence) FROM audit_kept)",
+      """
+      INSERT INTO audit_kept SELECT -3, kind, account, txn, detail, milliseconds, mark FROM audit_kept
+      ORDER BY sequence LIMIT 1
+      """,
+    ])
+  func breakStays(damage: String) throws {
+    let vault = try fixture.vault(auditCapacity: 10)
+    for _ in 1...25 { try vault.record(entry(.locked, nil)) }
+    guard case .intact = try vault.verifyAudit() else {
+      Issue.record("broken")
+      return
+    }
+    try fixture.raw { try $0.execute(damage) }
+    for _ in 1...12 {
+      guard case .broken = try vault.verifyAudit() else {
+        Issue.record("intact")
+        return
+      }
+      for _ in 1...7 { try vault.record(entry(.locked, nil)) }
+    }
+  }
+
   /// Fails if what cannot be read blocks every later answer.
   @Test(
     "Entries that are damaged, missing or added are dropped, and the chain stays broken",
@@ -182,6 +212,8 @@ import Vault
       "UPDATE audit SET txn = CAST(x'ff' AS TEXT), kind = 'decided' WHERE sequence = 2",
       "UPDATE audit SET mark = x'' WHERE sequence = 2", "UPDATE audit SET mark = x'00' WHERE sequence = 4",
       "DELETE FROM audit WHERE sequence <= 3", "DELETE FROM audit WHERE sequence <= 6",
+      // As the next one to be written, and in the other table.
+      "INSERT INTO audit_kept SELECT 20, 'locked', account, txn, detail, milliseconds, mark FROM audit LIMIT 1",
       "INSERT INTO audit SELECT -7, kind, account, txn, detail, milliseconds, mark FROM audit WHERE sequence = 3",
     ])
   func damagedLines(damage: String) throws {

@@ -17,7 +17,7 @@ extension FrontPanel {
       report(armed?.gestures.release(at: moment) ?? [])
     case .void(let why):
       forgetPress()
-      armed?.continuation.yield(.unavailable(why))
+      armed?.continuation.yield(.void(why))
     case .unavailable(let why):
       buttonTrouble = why
       mayBeUnseen = true

@@ -113,7 +113,6 @@ package actor FrontPanel: Panel {
     self.indication = indication
     if case .idle = indication, buttonTrouble == nil { mayBeUnseen = false }
     let row = indication.row
-    let isReleaseShown = [.releaseToAccept, .releaseToReport].contains(showing)
     if row.playsToEnd != .no || armed?.isTouchReported != true {
       light(indication)
     } else if !isReleaseShown || armed?.isButtonTouched != true {
@@ -174,6 +173,9 @@ package actor FrontPanel: Panel {
     flash(.ignored)
   }
 
+  /// Whether the LED says what a release of the button would do.
+  private var isReleaseShown: Bool { [.releaseToAccept, .releaseToReport].contains(showing) }
+
   /// The indication on the LED now.
   package var showing: Indication { player.context.indication }
 
@@ -221,9 +223,9 @@ package actor FrontPanel: Panel {
 
   /// Ends the prompt and wipes the typed digits. The LED returns to the handler's indication.
   private func forget() {
-    let wasTyping = armed?.entry.isTyping == true
+    let isUsed = armed?.entry.isTyping == true || isReleaseShown
     armed = nil
-    if wasTyping { lightAgain() }
+    if isUsed { lightAgain() }
   }
 
   /// Ends the prompt with the user's gesture or entry.

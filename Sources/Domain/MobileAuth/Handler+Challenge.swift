@@ -173,6 +173,7 @@ extension Handler {
   func rearm(_ touch: Touch, after last: PanelEvent?) async throws {
     try Task.checkCancellation()
     touch.isHeld = false
+    inbox.changes.raise()
     if last == .lit { return await panel.show(.anotherRequest) }
     try await environment.sleep(for: Self.rearmPause)
   }
@@ -211,7 +212,7 @@ extension Handler {
       touch.isHeld = false
       inbox.changes.raise()
       record(.buttonStuck, pending)
-    case .unavailable(let why), .dark(let why): record(.panelUnavailable, pending, why)
+    case .void(let why), .unavailable(let why), .dark(let why): record(.panelUnavailable, pending, why)
     // The user is busy with this request.
     case .driver(.retry, _): keepOnPanel(pending)
     case .entered, .enteredNothing, .gesture, .typing, .driver, .lit: break

@@ -77,7 +77,7 @@ extension Handler {
         case .event(let event):
           handleAuxiliaryEvent(event, pending, touch)
           switch event {
-          case .stuck, .unavailable, .dark:
+          case .stuck, .void, .unavailable, .dark:
             trouble = event
             isDisturbed = true
           case .touched, .released, .typing, .shortPress, .gesture, .entered, .enteredNothing, .driver, .lit:

@@ -116,7 +116,7 @@ extension Handler {
       guard case .custom(let challenge) = request.contents.challenge, challenge.fallback != nil else { return nil }
       return .pinInstead
     case .driver(let event, let authenticator): return input(event, of: authenticator, on: request, answer: answer)
-    case .touched, .released, .typing, .shortPress, .stuck, .unavailable, .dark, .lit: return nil
+    case .touched, .released, .typing, .shortPress, .stuck, .void, .unavailable, .dark, .lit: return nil
     }
   }
 

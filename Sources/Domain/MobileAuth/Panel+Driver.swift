@@ -85,6 +85,8 @@ extension DriverPrompt {
           failure = why
           break
         }
+        // The use is over, also of what the driver has said already.
+        if Task.isCancelled { return }
         report(event)
         if event.isAnswer { return }
       }

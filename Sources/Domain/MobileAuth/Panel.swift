@@ -37,9 +37,10 @@ package enum PanelEvent: Sendable, Equatable {
   case driver(DriverEvent, of: String)
   /// Held longer than any gesture; ignored until released.
   case stuck
-  /// The keypad is missing or failing, or a press does not count because its beginning or end was not seen. Other
-  /// inputs count.
+  /// The keypad is missing or failing, and the prompt wants digits. Other inputs count.
   case unavailable(String)
+  /// A press does not count, because its beginning or end was not seen, or two buttons were down.
+  case void(String)
   /// The chip of button and LED is missing or failing, so that the user may not see the request: no approval is
   /// possible, also not by drivers.
   case dark(String)

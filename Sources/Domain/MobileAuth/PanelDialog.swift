@@ -218,6 +218,8 @@ package struct PanelDialog: Sendable {
       group.addTask {
         var last: PanelEvent?
         repeat {
+          // What the LED showed before the prompt may not have been seen.
+          if last == .lit { await panel.show(.anotherRequest) }
           await panel.show(indication)
           for await event in panel.events(for: prompt, asking: questions, in: environment) {
             last = event
@@ -228,7 +230,6 @@ package struct PanelDialog: Sendable {
             }
           }
           try Task.checkCancellation()
-          // The LED was dark before the prompt.
         } while last == .lit
         throw EntryError.panelUnavailable("the panel ended the prompt")
       }

@@ -104,11 +104,14 @@ struct AuditRow {
     mac = try row.blob(6)
   }
 
+  /// Whether it says that an earlier entry was changed, added or missing.
+  var isBreak: Bool { kind == AuditEntry.Kind.chainBroken.rawValue }
+
+  /// Replaces what someone else has added with this number.
   func insert(_ table: AuditTable = .all, into connection: borrowing Connection) throws {
     try connection.run(
-      "INSERT INTO \(table.rawValue) (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?)", sequence, kind, account,
-      transaction, detail,
-      milliseconds, mac)
+      "INSERT OR REPLACE INTO \(table.rawValue) (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?)", sequence, kind,
+      account, transaction, detail, milliseconds, mac)
   }
 
   func follows(_ previousMark: [UInt8], in table: AuditTable = .all, _ keys: VaultKeys) -> Bool {

@@ -87,21 +87,30 @@ extension Vault {
       try kept.insert(.retained, into: connection)
       (head.last, head.lastMAC) = (kept.sequence, kept.mac)
     }
-    try dropOldestRetained(&head, on: connection)
+    let brokenBefore = try dropOldestRetained(&head, on: connection)
     try head.write(.retained, to: connection, keys)
-    return firstBreak ?? (rows.last?.sequence == last ? nil : last)
+    return brokenBefore ?? firstBreak ?? (rows.last?.sequence == last ? nil : last)
   }
 
-  private func dropOldestRetained(_ head: inout AuditHead, on connection: borrowing Connection) throws {
+  /// - Returns: the number of the first dropped entry that was changed or added, follows a missing one, or says so of
+  ///   another one; nil if there is none.
+  private func dropOldestRetained(_ head: inout AuditHead, on connection: borrowing Connection) throws -> Int64? {
     let count = try connection.rows("SELECT count(*) FROM audit_kept") { try $0.integer(0) }.first ?? 0
-    guard count > auditCapacity else { return }
+    guard count > auditCapacity else { return nil }
     let oldest = try connection.rows(
-      "SELECT sequence, mark FROM audit_kept ORDER BY sequence LIMIT 1 OFFSET ?",
-      count - auditCapacity + auditCapacity / 10 - 1
-    ) { (try $0.integer(0), try $0.blob(1)) }
-    guard let (sequence, mac) = oldest.first else { return }
-    try connection.run("DELETE FROM audit_kept WHERE sequence <= ?", sequence)
-    (head.dropped, head.droppedMAC) = (sequence, mac)
+      "SELECT \(AuditRow.columns) FROM audit_kept ORDER BY sequence LIMIT ?",
+      count - auditCapacity + auditCapacity / 10
+    ) { (sequence: try $0.integer(0), mac: (try? $0.blob(6)) ?? [], row: try? AuditRow($0)) }
+    guard let last = oldest.last else { return nil }
+    var (previous, firstBreak) = (head.droppedMAC, Int64?.none)
+    for (sequence, mac, row) in oldest {
+      let isIntact = row.map { $0.follows(previous, in: .retained, keys) && !$0.isBreak } ?? false
+      if !isIntact { firstBreak = firstBreak ?? sequence }
+      previous = mac
+    }
+    try connection.run("DELETE FROM audit_kept WHERE sequence <= ?", last.sequence)
+    (head.dropped, head.droppedMAC) = (last.sequence, last.mac)
+    return firstBreak
   }
 
   /// Verifies the second chain.

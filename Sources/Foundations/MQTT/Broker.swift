@@ -5,8 +5,9 @@ package import Secrets
 /// An MQTT broker, with the credentials of this client. TLS is always used.
 package struct Broker: Sendable {
   package enum Version: Sendable {
-    /// MQTT 3.1.1. It has no maximum packet size: if the broker forwards megabytes, the client must hold them.
+    /// MQTT 3.1.1. It has no maximum packet size: if a broker forwards megabytes, the client must hold them.
     case v311
+    /// MQTT 5. The client announces a maximum packet size, which libmosquitto does not enforce if the broker ignores it.
     case v5
   }
 

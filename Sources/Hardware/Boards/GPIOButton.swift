@@ -17,6 +17,8 @@ final class GPIOButton: Button {
   private struct State {
     var lines = TwoButtons()
     var hasLost = false
+    /// Whether one of the lost events said that the chip is unavailable.
+    var hasLostFault = false
   }
 
   init(clock: any TokenClock) {
@@ -35,9 +37,16 @@ final class GPIOButton: Button {
       guard state.hasLost else { return events }
       // Two presses must not become one hold.
       state.lines.void()
-      return [.unavailable("presses were lost: the program was too slow")]
+      let why = "presses were lost: the program was too slow"
+      return [state.hasLostFault || events.contains(where: \.isFault) ? .unavailable(why) : .void(why)]
     }
-    let hasLost = events.contains { if case .dropped = continuation.yield($0) { true } else { false } }
-    if !events.isEmpty { state.withLock { $0.hasLost = hasLost } }
+    let lost = events.filter { if case .dropped = continuation.yield($0) { true } else { false } }
+    if !events.isEmpty {
+      state.withLock { ($0.hasLost, $0.hasLostFault) = (!lost.isEmpty, lost.contains(where: \.isFault)) }
+    }
   }
+}
+
+extension ButtonEvent {
+  fileprivate var isFault: Bool { if case .unavailable = self { true } else { false } }
 }

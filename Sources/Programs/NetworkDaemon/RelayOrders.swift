@@ -111,7 +111,8 @@ struct RelayOrders: Sendable {
       }
       sending = nil
     } catch { sending = error }
-    // Its thread must end first: the process may exit, or the next order connect with the same client ID.
+    // Its thread must end first, unless it is stuck in a connect: the process may exit, or the next order connect with
+    // the same client ID.
     broker.cancel()
     await broker.value
     if let sending { throw sending }

@@ -3,14 +3,12 @@ import ApprovalTokenCommands
 import ControlProtocol
 import Glibc
 import MobileAuth
-import Secrets
 import ServerBackends
 import TokenDaemon
 
 extension Enroll: OneShotCommand {
   package func perform() async throws {
     try await reporting(json) {
-      protectMemory()
       let text = try readURI()
       // Rejects invalid input before the service is contacted.
       if server == nil { try Backends.check(options(text)) }

@@ -2,7 +2,6 @@
 import ApprovalTokenCommands
 import ControlProtocol
 import MobileAuth
-import Secrets
 import ServerBackends
 import TokenDaemon
 import Vault
@@ -10,7 +9,6 @@ import Vault
 extension OneTimePasswordCommand: OneShotCommand {
   package func perform() async throws {
     try await reporting(json) {
-      protectMemory()
       let environment = TokenEnvironment.system()
       show(try fromService() ?? fromVault(in: environment), on: environment.clock)
     }

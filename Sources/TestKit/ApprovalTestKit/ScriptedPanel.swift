@@ -40,7 +40,7 @@ package final class ScriptedPanel: Panel {
     change { if $0.openRequests.last != count { $0.openRequests.append(count) } }
   }
 
-  /// Ends the prompt without a gesture. A real panel never does so.
+  /// Ends the prompt without a gesture. A real panel does so only after `.lit`.
   package func breakPrompt() { state.withLock { $0.challenge?.finish() } }
 
   package func show(_ indication: Indication) async {

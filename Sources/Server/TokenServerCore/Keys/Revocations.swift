@@ -72,7 +72,9 @@ package struct Revocations: Sendable {
   /// Replaces the stored reply, so that a repetition of the attempt gets the same bytes.
   private func replaced(_ reply: StoredReply, _ attempt: PINAttempt, by body: [UInt8]) async -> StoredReply {
     do {
-      try await store.write { try $0.replaceReply(attempt.key, of: attempt.clientID, body: body) }
+      try await store.write {
+        try $0.replaceReply(attempt.key, of: attempt.clientID, to: attempt.requestHash, body: body)
+      }
       return StoredReply(requestHash: reply.requestHash, status: reply.status, body: body)
     } catch { return reply }
   }

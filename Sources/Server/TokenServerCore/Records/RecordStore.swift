@@ -101,7 +101,7 @@ package protocol PINRecords {
 package protocol ReplyRecords {
   func storedReply(_ key: String, of clientID: ClientID) throws -> StoredReply?
   func insert(_ reply: StoredReply, key: String, clientID: ClientID, now: Timestamp) throws
-  func replaceReply(_ key: String, of clientID: ClientID, body: [UInt8]) throws
+  func replaceReply(_ key: String, of clientID: ClientID, to requestHash: [UInt8], body: [UInt8]) throws
 }
 
 package protocol KeyRecords {

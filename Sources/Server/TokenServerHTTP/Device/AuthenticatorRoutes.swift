@@ -63,12 +63,12 @@ struct AuthenticatorRoutes: Sendable {
 
   /// Idempotent. The user must have logged in, with any authenticator.
   private func deregister(_ request: Request, _ context: ServerContext) async throws -> Response {
+    let body = try await request.bytes()
     let caller = try await gate.admit(request)
     let name = try name(caller, context)
     let profile = try await caller.profile(name.profile.id, in: gate.store)
     try caller.requireLogin(profile)
     guard name.id != AuthenticatorEntry.pinIdentifier else { throw DeviceAPIError(.pinNotRemovable) }
-    let body = try await request.bytes()
     if !body.isEmpty {
       let order = try JSON.decode(AuthenticatorDeregistration.self, from: body)
       guard CustomData.parse(order.data) != nil else { throw AuthenticatorRegistrationService.badData }

@@ -23,10 +23,12 @@ struct PINChangeRoutes: Sendable {
   }
 
   private func begin(_ request: Request, _ context: ServerContext) async throws -> Response {
+    // First: a login counts when the body is there.
+    let body = try await request.bytes()
     let caller = try await gate.admit(request)
     let profileID = ProfileID(try context.path("pid"))
     let audience = gate.origin.issuer + request.uri.path
-    let order = try JSON.decode(PINChangeRequest.self, from: await request.bytes())
+    let order = try JSON.decode(PINChangeRequest.self, from: body)
     guard let recipient = NewKnowledgeKey.recipient(order.ephemeralCertificate) else {
       throw DeviceAPIError(.invalidRequest, "ephemeral_certificate is not a certificate of the profile v4-25519")
     }

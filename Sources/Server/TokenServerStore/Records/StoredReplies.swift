@@ -10,9 +10,10 @@ extension Database {
     }
   }
 
-  package func replaceReply(_ key: String, of clientID: ClientID, body: [UInt8]) throws {
+  package func replaceReply(_ key: String, of clientID: ClientID, to requestHash: [UInt8], body: [UInt8]) throws {
     try run(
-      "UPDATE verdict SET body = ? WHERE client_id = ? AND idempotency_key = ?", [body, clientID, key])
+      "UPDATE verdict SET body = ? WHERE client_id = ? AND idempotency_key = ? AND request_hash = ?",
+      [body, clientID, key, requestHash])
   }
 
   package func insert(_ reply: StoredReply, key: String, clientID: ClientID, now: Timestamp) throws {

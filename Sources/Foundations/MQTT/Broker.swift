@@ -7,7 +7,7 @@ package struct Broker: Sendable {
   package enum Version: Sendable {
     /// MQTT 3.1.1. It has no maximum packet size: if a broker forwards megabytes, the client must hold them.
     case v311
-    /// MQTT 5. The client announces a maximum packet size, which libmosquitto does not enforce if the broker ignores it.
+    /// MQTT 5. The client announces a maximum packet size; if a broker ignores it, libmosquitto does not enforce it.
     case v5
   }
 

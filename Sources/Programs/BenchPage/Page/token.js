@@ -69,7 +69,9 @@ function measure(delay) {
   byID("latency").dataset.changes = delays.length;
 }
 
-const press = guarded((keys) => call("keypad", { keys }));
+/** One after the other: of requests at the same time, one could overtake another. */
+let presses = Promise.resolve();
+const press = guarded((keys) => (presses = presses.catch(() => {}).then(() => call("keypad", { keys }))));
 byID("keypad").addEventListener("click", (event) => {
   const key = event.target.dataset.key;
   if (key) press([key]);

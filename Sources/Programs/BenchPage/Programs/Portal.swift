@@ -65,10 +65,11 @@ struct Portal: Sendable {
     throw BenchError("the token server at \(url): \(why)")
   }
 
-  /// The newest device of a user; nil if there is none.
+  /// The newest device of a user; nil if there is none, or no such user.
   /// - Throws: if the token server does not answer.
   func device(of user: String) async throws -> String? {
     let found = await call(.get, "/oauth/api/v4/users/\(user.percentEncoded)/devices")
+    if found.status == 404 { return nil }
     guard found.status == 200 else { throw BenchError("the devices of \(user) cannot be read") }
     let devices = found.answer?["devices"]?.list ?? []
     return devices.max { $0["createdAt"]?.integer ?? 0 < $1["createdAt"]?.integer ?? 0 }?["id"]?.text

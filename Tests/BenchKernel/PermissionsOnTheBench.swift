@@ -35,9 +35,8 @@ final class PermissionsOnTheBench {
   @Test("The chip belongs to the group, which the error names") func theChipBelongsToTheGroupWhichTheErrorNames() throws
   {
     let bench = try Bench()
-    #expect(system("udevadm settle") == 0)
     let node = try #require(try describeChips().first?.get().path)
-    #expect(try owner(of: node) == (Self.group, 0o660))
+    try waitForRules(on: node)
     #expect(seteuid(65534) == 0)
     let refused = describeChips()
     #expect(seteuid(0) == 0)
@@ -60,8 +59,8 @@ final class PermissionsOnTheBench {
 
   @Test("A chip whose permissions are set after the start is used within seconds") func lateChipPermissions() throws {
     let bench = try Bench()
-    #expect(system("udevadm settle") == 0)
     let node = try #require(try describeChips().first?.get().path)
+    try waitForRules(on: node)
     #expect(system("chmod 600 \(node)") == 0)
     let permit = try permission(for: node)
     #expect(seteuid(65534) == 0)
@@ -94,14 +93,19 @@ final class PermissionsOnTheBench {
     keypad.close()
   }
 
-  /// - Returns: the keypad's device node. It is there before udev hears of it, so that `udevadm settle` is not enough.
+  /// - Returns: the keypad's device node.
   private func plugKeypad() throws -> String {
     #expect(system("panel plug") == 0)
     for _ in 0..<500 where try describeKeypads().isEmpty { usleep(20_000) }
     let node = try #require(try describeKeypads().first?.path)
+    try waitForRules(on: node)
+    return node
+  }
+
+  /// A device node is there before udev hears of it, so that `udevadm settle` is not enough.
+  private func waitForRules(on node: String) throws {
     for _ in 0..<500 where try owner(of: node) != (Self.group, 0o660) { usleep(20_000) }
     #expect(try owner(of: node) == (Self.group, 0o660))
-    return node
   }
 
   /// Starts a program of root that gives all users access to a device node when the result is called.

@@ -219,7 +219,7 @@ import Testing
     }
   }
 
-  /// Fails if a PIN can be typed for an announcement that nobody has seen.
+  /// Fails if a PIN can be typed for an announcement that was not visible.
   @Test("A dialog whose announcement was dark announces itself again") func darkAnnouncement() async throws {
     try await fixture.withHandler {
       let panelTask = Task {

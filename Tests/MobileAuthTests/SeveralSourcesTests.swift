@@ -61,7 +61,7 @@ import Testing
     #expect(fixture.server.delivered.map(\.source) == ["badge"])
   }
 
-  /// Fails if a badge that lies on its reader, or the next finger, approves what nobody could see.
+  /// Fails if a badge that lies on its reader, or the next finger, approves what was not visible.
   @Test("While the LED is dark none is asked, and afterwards the request is announced again") func dark() async throws {
     try await handle {
       fixture.panel.perform(.dark("the chip is unplugged"))

@@ -107,7 +107,7 @@ struct AuditRow {
   /// Whether it says that an earlier entry was changed, added or missing.
   var isBreak: Bool { kind == AuditEntry.Kind.chainBroken.rawValue }
 
-  /// Replaces what someone else has added with this number.
+  /// Replaces a row that another program has added with this number.
   func insert(_ table: AuditTable = .all, into connection: borrowing Connection) throws {
     try connection.run(
       "INSERT OR REPLACE INTO \(table.rawValue) (\(Self.columns)) VALUES (?, ?, ?, ?, ?, ?, ?)", sequence, kind,

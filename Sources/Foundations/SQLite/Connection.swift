@@ -40,7 +40,7 @@ package struct Connection: ~Copyable {
     // Not before the last error: Swift 6.2 cannot compile an initializer that fails with a part of the value made.
     prepared = PreparedStatements()
     sqlite3_busy_timeout(handle, Self.patience)
-    // No trigger of whoever changes the file may change what this process writes.
+    // A trigger that an attacker has added to the file must not change what this process writes.
     approval_sqlite3_forbid_programs(handle)
   }
 

@@ -79,9 +79,7 @@ extension EntryPanelTests {
       #expect(await events.next() == nil)
       #expect(await panel.troubles.isEmpty)
       #expect(await panel.showing == .pinWanted)
-      events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
-      try await eventually { await panel.readiness != .nothingShown }
-      clock.advance(by: .seconds(1))
+      events = try await ready(panel, .digits(count: 5))
       type("13579E")
       #expect(await events.next() == .touched)
       #expect(await events.next() == .typed("13579"))
@@ -152,9 +150,7 @@ extension EntryPanelTests {
   @Test("When a very long hold confirms, the LED does not announce a denial") func veryLongHold() async throws {
     try await onPanel { panel in
       await panel.show(.veryLongHoldWanted)
-      var events = panel.events(for: .veryLongHold).makeAsyncIterator()
-      try await eventually { await panel.readiness != .nothingShown }
-      clock.advance(by: .seconds(1))
+      var events = try await ready(panel, .veryLongHold)
       button.continuation.yield(.down(.approve, clock.now))
       #expect(await events.next() == .touched)
       await clock.untilAsleep(2)

@@ -42,6 +42,14 @@ import Testing
     return events
   }
 
+  /// Arms a prompt of a working keypad, and advances past the guard time.
+  func ready(_ panel: FrontPanel, _ prompt: Prompt) async throws -> Events {
+    let events = panel.events(for: prompt).makeAsyncIterator()
+    try await eventually { await panel.readiness != .nothingShown }
+    clock.advance(by: .seconds(1))
+    return events
+  }
+
   func type(_ keys: String) {
     for key in keys {
       switch key {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import MobileAuth
+import Secrets
 import Testing
 
 /// One token with an account at each of three scripted servers, and a manual clock.
@@ -107,6 +108,13 @@ final class HandlerFixture: Sendable {
       await panel.until(challenges: 1)
       try await body()
       await panel.until(showing: .idle(pending: 0))
+    }
+  }
+
+  /// Starts a panel task that asks for a PIN of four digits.
+  func startPINDialog() -> Task<PIN, any Error> {
+    Task { [panelTasks, environment] in
+      try await panelTasks.perform { try await PanelDialog($0, in: environment).currentPIN(length: 4) }
     }
   }
 

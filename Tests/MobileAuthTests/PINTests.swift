@@ -208,11 +208,7 @@ import Testing
     ])
   func itEndsWhenTheUserOrThePanelEndsIt(event: PanelEvent, ending: PanelDialog.EntryError) async throws {
     try await fixture.withHandler {
-      let panelTask = Task {
-        try await fixture.panelTasks.perform { panel in
-          try await PanelDialog(panel, in: fixture.environment).currentPIN(length: 4)
-        }
-      }
+      let panelTask = fixture.startPINDialog()
       await fixture.panel.until(challenges: 1)
       fixture.panel.perform(event)
       await #expect(throws: ending) { try await panelTask.finished() }
@@ -222,11 +218,7 @@ import Testing
   /// Fails if a PIN can be typed for an announcement that was not visible.
   @Test("A dialog whose announcement was dark announces itself again") func darkAnnouncement() async throws {
     try await fixture.withHandler {
-      let panelTask = Task {
-        try await fixture.panelTasks.perform { panel in
-          try await PanelDialog(panel, in: fixture.environment).currentPIN(length: 4)
-        }
-      }
+      let panelTask = fixture.startPINDialog()
       await fixture.panel.until(challenges: 1)
       fixture.panel.perform(.lit)
       fixture.panel.breakPrompt()
@@ -239,11 +231,7 @@ import Testing
 
   @Test("A prompt ends after its time limit") func promptEndsAfterItsTimeLimit() async throws {
     try await fixture.withHandler {
-      let panelTask = Task {
-        try await fixture.panelTasks.perform { panel in
-          try await PanelDialog(panel, in: fixture.environment).currentPIN(length: 4)
-        }
-      }
+      let panelTask = fixture.startPINDialog()
       await fixture.panel.until(challenges: 1)
       await fixture.clock.untilAsleep()
       fixture.clock.advance(by: .seconds(120))

@@ -81,11 +81,7 @@ import Testing
       fixture.panel.perform(.touched)
       fixture.panel.perform(.typed(digits))
       await fixture.panel.until(challenges: 2)
-      let panelTask = Task {
-        try await fixture.panelTasks.perform { panel in
-          try await PanelDialog(panel, in: fixture.environment).currentPIN(length: 4)
-        }
-      }
+      let panelTask = fixture.startPINDialog()
       let shown = fixture.clock.now
       await fixture.pass { fixture.panel.prompts.count == 3 }
       #expect(fixture.panel.prompts.last == .digits(count: 4))

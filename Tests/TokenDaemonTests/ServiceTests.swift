@@ -32,6 +32,21 @@ import Vault
     for task in running { try await task.finished() }
   }
 
+  /// The times are those of token servers. Fails if one of them ends the program.
+  @Test("The time of a connection is stored if it is a minute later than the stored one") func connectionTimes()
+    async throws
+  {
+    let fixture = try ServiceFixture()
+    try await fixture.enroll("mail")
+    let server = try #require(try fixture.vault.servers().first).id
+    for (time, stored) in [(.min, 0), (1_000, 1_000), (1_059, 1_000), (1_060, 1_060), (.max, 1_060), (.min, 1_060)]
+      as [(Int64, Int64)]
+    {
+      fixture.vault.noteConnection(at: time, with: server)
+      #expect(try fixture.vault.latestKnownTime(of: server) == stored, "after \(time)")
+    }
+  }
+
   @Test("A correct PIN clears the count of wrong PINs") func rightPINClearsTheCount() async throws {
     let fixture = try ServiceFixture()
     try await fixture.enroll("mail")

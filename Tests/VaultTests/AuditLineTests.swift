@@ -212,7 +212,7 @@ import Vault
       "UPDATE audit SET txn = CAST(x'ff' AS TEXT), kind = 'decided' WHERE sequence = 2",
       "UPDATE audit SET mark = x'' WHERE sequence = 2", "UPDATE audit SET mark = x'00' WHERE sequence = 4",
       "DELETE FROM audit WHERE sequence <= 3", "DELETE FROM audit WHERE sequence <= 6",
-      // As the next one to be written, and in the other table.
+      // In the table of the kept entries.
       "INSERT INTO audit_kept SELECT 20, 'locked', account, txn, detail, milliseconds, mark FROM audit LIMIT 1",
       "INSERT INTO audit SELECT -7, kind, account, txn, detail, milliseconds, mark FROM audit WHERE sequence = 3",
     ])

@@ -18,12 +18,7 @@ struct MailboxRefresh: Sendable {
   /// Returns when no change is left, or when a retry cannot help.
   /// - Throws: `CancellationError`.
   func run() async throws {
-    var all = try? registry.accounts()
-    while all == nil {
-      try await environment.sleep(for: Self.pauses.first)
-      all = try? registry.accounts()
-    }
-    let accounts = (all ?? []).filter { $0.server == server && $0.stage == .active }
+    let accounts = try await allAccounts().filter { $0.server == server && $0.stage == .active }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for record in accounts {
         guard let mechanism = try? Mechanism(record), let wanted = mechanism.metadata.wantedDeviceToken else {
@@ -35,6 +30,14 @@ struct MailboxRefresh: Sendable {
         }
       }
       try await group.waitForAll()
+    }
+  }
+
+  /// Reads the accounts, again and again while the storage fails.
+  private func allAccounts() async throws -> [AccountRecord] {
+    while true {
+      if let accounts = try? registry.accounts() { return accounts }
+      try await environment.sleep(for: Self.pauses.first)
     }
   }
 

@@ -113,10 +113,10 @@ package actor FrontPanel: Panel {
     self.indication = indication
     if case .idle = indication, buttonTrouble == nil { mayBeUnseen = false }
     let row = indication.row
+    // What the user does at this prompt stays visible: that digits are typed, or what a release would do.
     if row.playsToEnd != .no || armed?.isTouchReported != true {
       light(indication)
     } else if !isReleaseShown || armed?.isButtonTouched != true {
-      // Or that digits are typed.
       lightAgain()
     }
     if isNew { sound(indication) }

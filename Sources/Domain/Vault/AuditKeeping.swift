@@ -67,20 +67,12 @@ extension Vault {
     guard var head = try AuditHead.read(of: .retained, from: connection, keys) else {
       throw StateStoreError.corrupt(.retainedAuditHead)
     }
-    let rows = try connection.rows(
-      "SELECT \(AuditRow.columns) FROM audit WHERE sequence <= ? ORDER BY sequence", last
-    ) { (sequence: try $0.integer(0), mac: (try? $0.blob(6)) ?? [], row: try? AuditRow($0)) }
+    let rows = try verifiedRows("FROM audit WHERE sequence <= ? ORDER BY sequence", last, after: mac, on: connection)
     let decided = Set(
       try connection.rows(
         "SELECT txn FROM audit WHERE kind = 'decided' UNION SELECT txn FROM audit_kept WHERE kind = 'decided'"
       ) { try? $0.optionalText(0) })
-    var (previous, firstBreak) = (mac, Int64?.none)
-    for (sequence, mac, row) in rows {
-      defer { previous = mac }
-      guard let row, row.follows(previous, keys) else {
-        firstBreak = firstBreak ?? sequence
-        continue
-      }
+    for row in rows.compactMap(\.row) {
       let isEnding = row.kind == AuditEntry.Kind.settled.rawValue && decided.contains(row.transaction)
       guard isEnding || AuditEntry.Kind(rawValue: row.kind)?.isDecision == true else { continue }
       let kept = row.retained(after: head.lastMAC, keys)
@@ -89,7 +81,27 @@ extension Vault {
     }
     let brokenBefore = try dropOldestRetained(&head, on: connection)
     try head.write(.retained, to: connection, keys)
+    let firstBreak = rows.first { $0.row == nil }?.sequence
     return brokenBefore ?? firstBreak ?? (rows.last?.sequence == last ? nil : last)
+  }
+
+  /// Reads rows of a chain in their order.
+  /// - Parameters:
+  ///   - selection: the rest of the query, with one parameter.
+  ///   - mac: the MAC of the entry before the first.
+  /// - Returns: of each its number and its MAC as stored, and the row; nil if it was changed, or does not follow the
+  ///   one before it.
+  private func verifiedRows(
+    _ selection: String, of table: AuditTable = .all, _ parameter: Int64, after mac: [UInt8],
+    on connection: borrowing Connection
+  ) throws -> [(sequence: Int64, mac: [UInt8], row: AuditRow?)] {
+    var previous = mac
+    return try connection.rows("SELECT \(AuditRow.columns) \(selection)", parameter) { stored in
+      let mac = (try? stored.blob(6)) ?? []
+      defer { previous = mac }
+      let row = try? AuditRow(stored)
+      return (try stored.integer(0), mac, row?.follows(previous, in: table, keys) == true ? row : nil)
+    }
   }
 
   /// - Returns: the number of the first dropped entry that was changed or added, follows a missing one, or says so of
@@ -97,20 +109,13 @@ extension Vault {
   private func dropOldestRetained(_ head: inout AuditHead, on connection: borrowing Connection) throws -> Int64? {
     let count = try connection.rows("SELECT count(*) FROM audit_kept") { try $0.integer(0) }.first ?? 0
     guard count > auditCapacity else { return nil }
-    let oldest = try connection.rows(
-      "SELECT \(AuditRow.columns) FROM audit_kept ORDER BY sequence LIMIT ?",
-      count - auditCapacity + auditCapacity / 10
-    ) { (sequence: try $0.integer(0), mac: (try? $0.blob(6)) ?? [], row: try? AuditRow($0)) }
+    let oldest = try verifiedRows(
+      "FROM audit_kept ORDER BY sequence LIMIT ?", of: .retained, count - auditCapacity + auditCapacity / 10,
+      after: head.droppedMAC, on: connection)
     guard let last = oldest.last else { return nil }
-    var (previous, firstBreak) = (head.droppedMAC, Int64?.none)
-    for (sequence, mac, row) in oldest {
-      let isIntact = row.map { $0.follows(previous, in: .retained, keys) && !$0.isBreak } ?? false
-      if !isIntact { firstBreak = firstBreak ?? sequence }
-      previous = mac
-    }
     try connection.run("DELETE FROM audit_kept WHERE sequence <= ?", last.sequence)
     (head.dropped, head.droppedMAC) = (last.sequence, last.mac)
-    return firstBreak
+    return oldest.first { $0.row?.isBreak ?? true }?.sequence
   }
 
   /// Verifies the second chain.

@@ -127,10 +127,8 @@ package struct Store: Sendable {
     }
   }
 
-  private static let busy = StorageUnavailableError(
-    reason: "busy", description: "another server verifies attempts of the same user")
-  private static let crowded = StorageUnavailableError(
-    reason: "busy", description: "too many attempts of the same user wait")
+  private static let busy = StorageUnavailableError.busy("another server verifies attempts of the same user")
+  private static let crowded = StorageUnavailableError.busy("too many attempts of the same user wait")
 
   /// Wakes the other servers after a change with events. An engine without NOTIFY lets them find the events when they
   /// look the next time, within a second.

@@ -17,7 +17,7 @@ extension Vault: BackendStore {
   /// Stores the time that a server reported when it was connected, unless it is less than a minute later than the
   /// stored one: each is a write. An error has no consequence but a missing time.
   func noteConnection(at time: Int64, with server: TokenServerID) {
-    guard let stored = try? latestKnownTime(of: server), time - stored >= 60 else { return }
+    guard let stored = try? latestKnownTime(of: server), time >= stored + 60 else { return }
     try? note(time: time, of: server)
   }
 

@@ -64,9 +64,8 @@ struct OuterMiddleware: RouterMiddleware {
         ? .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: detail))
         : ResponseError.invalidRequest(detail).response
     case let error as StorageUnavailableError:
-      // Too many at once is no fault of the database.
       log.log(
-        level: error.reason == "busy" ? .notice : .error,
+        level: error.isBusy ? .notice : .error,
         "\(request.method) \(request.uri.path) failed: nothing can be stored (\(error.reason))")
       guard isDevice else { return ResponseError.cannotStore.response }
       return .problem(

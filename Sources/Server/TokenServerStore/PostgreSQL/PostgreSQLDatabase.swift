@@ -9,8 +9,7 @@ import TokenServerCore
 final class PostgreSQLDatabase: SQLDatabase {
   /// The maximum number of transactions that wait for a connection; more are refused.
   private static let longestQueue = 4096
-  private static let busy = StorageUnavailableError(
-    reason: "busy", description: "too many transactions wait for the database")
+  private static let busy = StorageUnavailableError.busy("too many transactions wait for the database")
 
   private let jobs = JobQueue<PostgreSQLSession>(limit: longestQueue)
   private let states: [PostgreSQLSession.State]

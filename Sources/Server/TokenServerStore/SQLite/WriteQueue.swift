@@ -80,8 +80,7 @@ final class WriteQueue: Sendable {
         }
       }
       if !isQueued {
-        continuation.resume(
-          throwing: StorageUnavailableError(reason: "busy", description: "too many changes wait for the database"))
+        continuation.resume(throwing: StorageUnavailableError.busy("too many changes wait for the database"))
       }
     }
   }

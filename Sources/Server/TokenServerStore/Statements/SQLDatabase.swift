@@ -85,4 +85,10 @@ package struct StorageUnavailableError: Error, CustomStringConvertible {
   package let reason: String
   /// The error of the database library.
   package let description: String
+
+  /// Too many at once: no fault of the database.
+  package static func busy(_ description: String) -> Self { Self(reason: busyReason, description: description) }
+  package var isBusy: Bool { reason == Self.busyReason }
+
+  private static let busyReason = "busy"
 }

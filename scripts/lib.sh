@@ -176,6 +176,10 @@ forget_other_clones() {
   printf '%s' "$repository" >"$directory/clone"
 }
 
+# Copies the state of the debug build that has just ended: release builds, of which SwiftPM writes the state into the same
+# file, can then run beside scripts/debian13.
+keep_build_state() { cp "$build_directory/build.db" "$build_directory/tests.db"; }
+
 # build_programs LOGS PRODUCT…: debug builds, which are faster than release builds and which the tests use, too. Sets
 # `programs` to their directory. scripts/test, which has built them, gives it in BUILT_PROGRAMS.
 build_programs() {

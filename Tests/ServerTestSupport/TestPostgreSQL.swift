@@ -39,7 +39,7 @@ package final class TestPostgreSQL: Sendable {
     let deadline = ContinuousClock.now + .seconds(60)
     while true {
       do {
-        try cluster.query("CREATE DATABASE \(name) TEMPLATE \(original ?? "template0")")
+        try cluster.query("CREATE DATABASE \(name) TEMPLATE \(original ?? "template0") STRATEGY FILE_COPY")
         return cluster.url(of: name)
       } catch {
         guard ContinuousClock.now < deadline, "\(error)".contains("being accessed") else { throw error }

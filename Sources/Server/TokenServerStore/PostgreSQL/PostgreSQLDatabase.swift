@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Synchronization
+import Dispatch
 import Threads
 import TokenServerCore
 
@@ -30,8 +30,8 @@ final class PostgreSQLDatabase: SQLDatabase {
     states = (0..<max(1, connections)).map { _ in PostgreSQLSession.State() }
     threads = states.map { [jobs] state in
       LoopThread(named: "postgresql") {
-        let session = PostgreSQLSession(address, state)
-        while let job = jobs.next() { job(session) }
+        let (session, thread) = (PostgreSQLSession(address, state), DispatchSemaphore(value: 0))
+        while let job = jobs.next(for: thread) { job(session) }
       }
     }
   }

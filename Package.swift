@@ -177,7 +177,7 @@ let tokenServerTargets: [Target] = [
     of: [
       "ApprovalTestKit", "BuiltPrograms", "DisplayText", "OpenSSLProgram", "ReferenceServer", "TokenServerCore",
       "TokenServerStore", "TokenServerHTTP", "TokenServerMetrics", "JSONSchema", "JSONValues", "RecordedLog",
-      "ServerTestSupport",
+      "ServerTestSupport", "Threads",
       "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging, coreMetrics,
       .product(name: "HTTPTypes", package: "swift-http-types"),
       .product(name: "Hummingbird", package: "hummingbird"),

@@ -2,7 +2,7 @@
 import Dispatch
 import Synchronization
 
-/// Work for several threads, first come, first served. Of the threads that wait, the one that waited last takes the next
+/// Work for several threads, first come, first served. Of the threads that wait, the last one to begin takes the next
 /// job: little work uses few threads, and few of their connections are opened.
 final class JobQueue<Worker>: Sendable {
   typealias Job = @Sendable (Worker) -> Void

@@ -176,8 +176,8 @@ forget_other_clones() {
   printf '%s' "$repository" >"$directory/clone"
 }
 
-# Copies the state of the debug build that has just ended: release builds, of which SwiftPM writes the state into the same
-# file, can then run beside scripts/debian13.
+# Copies the state of the debug build that has just ended: SwiftPM writes that of release builds into the same file, and
+# they may run beside scripts/debian13.
 keep_build_state() { cp "$build_directory/build.db" "$build_directory/tests.db"; }
 
 # build_programs LOGS PRODUCT…: debug builds, which are faster than release builds and which the tests use, too. Sets

@@ -135,6 +135,7 @@ import Testing
     let hub = EventHub()
     let stream = hub.listen(ClientID("a"), isStream: true, after: nil)
     let poll = hub.listen(ClientID("b"), isStream: false, after: nil)
+    #expect(hub.connected == (streams: 1, polls: 1))
     hub.sendHeartbeats()
     hub.close()
     #expect(await stream.frames.reduce(into: []) { $0.append(String(buffer: $1)) } == [":\n\n"])

@@ -13,10 +13,12 @@ struct Bench: ParsableCommand {
     case latency, processes, storage, line, pin, push, pingam, idle, start, streams, transactions
     /// Requires PostgreSQL and HAProxy.
     case scale
+    /// Requires perf, and programs with symbols.
+    case profile
     /// Only inside the bench kernel.
     case hardware
 
-    static let everywhere = allCases.filter { $0 != .hardware && $0 != .scale }
+    static let everywhere = allCases.filter { ![.hardware, .scale, .profile].contains($0) }
 
     func rows(on stage: Stage) throws -> [Row] {
       switch self {
@@ -31,6 +33,7 @@ struct Bench: ParsableCommand {
       case .start: try StartRow.measure(on: stage)
       case .streams: try StreamRows.measure(on: stage)
       case .transactions: try TransactionRows.measure(on: stage)
+      case .profile: try ProfileRows.measure(on: stage)
       case .scale: try ScaleRows.measure(on: stage)
       case .hardware: try HardwareRows.measure(on: stage)
       }
@@ -44,7 +47,7 @@ struct Bench: ParsableCommand {
   var write: String?
 
   @Argument(
-    help: "What to measure. Default: everything but scale and hardware, which need more programs or the bench kernel.")
+    help: "What to measure. Default: everything but scale, profile and hardware, which need more programs or the bench kernel.")
   var measurements: [Measurement] = Measurement.everywhere
 
   func run() throws {

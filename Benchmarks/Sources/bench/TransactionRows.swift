@@ -46,6 +46,14 @@ final class TransactionRows {
     return (saturation, try measurement.run(for: offeredSeconds, .perSecond(0.7 * saturation.perSecond)))
   }
 
+  /// The load at which the server is saturated, of which `observer`, a program, sees a part.
+  static func saturated(_ server: TokenServer, observedBy observer: () throws -> Child) throws -> Load {
+    let measurement = try TransactionRows(server)
+    let program = try observer()
+    defer { program.end() }
+    return try measurement.run(for: saturatedSeconds, .abreast(abreast))
+  }
+
   private init(_ server: TokenServer) throws {
     self.server = server
     let site = Site(server)

@@ -17,7 +17,7 @@ package enum ServerMetrics {
     "token_server_pin_attempts_total": "Verified PINs: right, wrong, or wrong with no attempt left.",
     "token_server_authenticator_attempts_total": "Verified authenticators other than PINs, by kind and result.",
     "token_server_transactions_open": "Transactions that wait for an answer.",
-    "token_server_devices_connected": "Devices with an event stream or a long poll.",
+    "token_server_devices_connected": "Devices by event stream and by long poll.",
     "token_server_callbacks_waiting": "Callbacks to portals that are not delivered yet.",
     "token_server_database_bytes": "The size of the database.",
     "token_server_database_waiting": "Database transactions that wait.",

@@ -110,8 +110,14 @@ package final class EventHub: Sendable {
     state.withLock { state in state.lines.filter { $0.value.receiver != nil }.map(\.key) }
   }
 
-  /// The number of devices that are connected, with an event stream or a long poll.
-  var connected: Int { state.withLock { $0.lines.values.count { $0.receiver != nil } } }
+  /// The number of devices with an event stream, and of those with a long poll.
+  var connected: (streams: Int, polls: Int) {
+    state.withLock { state in
+      let receivers = state.lines.values.compactMap(\.receiver)
+      let streams = receivers.count { $0.isStream }
+      return (streams, receivers.count - streams)
+    }
+  }
 
   /// Sends a heartbeat to every stream, so that both sides detect a lost connection.
   package func sendHeartbeats() {

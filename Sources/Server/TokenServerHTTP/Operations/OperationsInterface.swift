@@ -82,7 +82,9 @@ package struct OperationsInterface: Sendable {
   /// Reads the values that exist only at a moment. What cannot be read, or not soon, keeps its value: metrics are
   /// needed most while the database does not answer.
   private func updateGauges() async {
-    set("token_server_devices_connected", hub.connected)
+    let connected = hub.connected
+    set("token_server_devices_connected", connected.streams, [("by", "stream")])
+    set("token_server_devices_connected", connected.polls, [("by", "poll")])
     set("token_server_database_waiting", store.waiting)
     if let connections = store.connections {
       set("token_server_database_connections", connections.used, [("state", "used")])

@@ -61,6 +61,15 @@ final class PostgreSQLConnection {
   /// For poll(2); −1 if the connection is lost.
   var socket: Int32 { PQsocket(connection) }
 
+  /// Whether a serializable transaction can leave out rows that another one has locked: not with YugabyteDB (its issue
+  /// 11761).
+  var skipsLockedRows: Bool {
+    PQparameterStatus(connection, "server_version").map { Self.skipsLockedRows(String(cString: $0)) } ?? true
+  }
+
+  /// - Parameter version: as the database reports it, such as `15.12-YB-2025.1.0.0-b168`.
+  static func skipsLockedRows(_ version: String) -> Bool { !version.contains("-YB-") }
+
   /// Begins a transaction. An error is thrown here or by its first statement.
   func begin(_ statement: String) throws {
     try readResult()

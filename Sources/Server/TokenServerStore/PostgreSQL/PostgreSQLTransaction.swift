@@ -5,6 +5,7 @@ struct PostgreSQLTransaction: SQLTransaction {
   let connection: PostgreSQLConnection
 
   var dialect: SQLDialect { .postgreSQL }
+  var lockingRows: String { connection.skipsLockedRows ? "FOR UPDATE SKIP LOCKED" : "FOR UPDATE" }
 
   func execute(_ statement: String, _ parameters: [any SQLParameter]) throws -> Int {
     try connection.run(statement, parameters.map(\.sqlValue)).changedRows

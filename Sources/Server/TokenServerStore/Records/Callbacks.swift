@@ -62,7 +62,7 @@ extension Database {
       """
       WITH due AS (
         SELECT transaction_id AS id, due_at_ms AS was_due_at_ms FROM callback \(condition)
-        \(dialect.skippingLocked)
+        \(transaction.lockingRows)
       )
       UPDATE callback SET due_at_ms = ? FROM due WHERE transaction_id = due.id RETURNING callback.*, was_due_at_ms
       """, parameters + [until])

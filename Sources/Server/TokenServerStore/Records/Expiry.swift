@@ -9,7 +9,7 @@ extension Database {
     let due = try rows(
       """
       SELECT rowid AS row_number, * FROM mobile_auth_transaction WHERE state = 'open' AND expires_at_ms <= ? LIMIT 500
-      \(dialect.skippingLocked)
+      \(transaction.lockingRows)
       """, [now])
     let table = "mobile_auth_transaction"
     for transaction in try readable(due, of: table, now: now, into: &effects, Transaction.init) {

@@ -65,7 +65,7 @@ extension Database {
       """
       SELECT rowid AS row_number, client_id, profile_id FROM knowledge
       WHERE state = 'pending' AND proposed_at_ms <= ? LIMIT 500
-      \(dialect.skippingLocked)
+      \(transaction.lockingRows)
       """, [now - PINVerifierRecord.pendingFor])
     let profiles = try readable(due, of: "knowledge", now: now, into: &effects) { row in
       let name = ProfileName(clientID: try row.clientID("client_id"), id: try row.profileID("profile_id"))

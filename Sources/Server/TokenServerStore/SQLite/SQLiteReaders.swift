@@ -47,6 +47,7 @@ private struct SQLiteSnapshot: SQLTransaction {
   let reader: SQLiteReaders.Reader
 
   var dialect: SQLDialect { .sqlite }
+  var lockingRows: String { "" }
 
   /// - Throws: for a change.
   func execute(_ statement: String, _ parameters: [any SQLParameter]) throws -> Int {

@@ -8,6 +8,7 @@ struct SQLiteTransaction: SQLTransaction {
   init(_ database: GRDB.Database) { self.database = database }
 
   var dialect: SQLDialect { .sqlite }
+  var lockingRows: String { "" }
 
   func execute(_ statement: String, _ parameters: [any SQLParameter]) throws -> Int {
     try database.cachedStatement(sql: statement).execute(arguments: try StatementArguments(parameters))

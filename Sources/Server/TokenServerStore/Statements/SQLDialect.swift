@@ -30,14 +30,6 @@ enum SQLDialect: Sendable {
     }
   }
 
-  /// At the end of a query: locks the rows, and leaves out those that another server works on.
-  var skippingLocked: String {
-    switch self {
-    case .sqlite: ""
-    case .postgreSQL: "FOR UPDATE SKIP LOCKED"
-    }
-  }
-
   /// A query for the size of the database in bytes, as `count`, without what its log contains.
   var size: String {
     switch self {

@@ -160,7 +160,8 @@ readonly release_options=(
 )
 
 # The build directory that `swift build` uses; SWIFTPM_BUILD_DIR is SwiftPM's own variable.
-readonly build_directory=${SWIFTPM_BUILD_DIR:-$repository/.build}
+build_directory=$(realpath --canonicalize-missing "${SWIFTPM_BUILD_DIR:-$repository/.build}")
+readonly build_directory
 
 # forget_other_clones DIRECTORY: in a build directory shared by several clones of this repository, removes the products
 # of other clones. Dependencies stay: they are in DIRECTORY, independent of the clone.

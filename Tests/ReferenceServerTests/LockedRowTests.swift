@@ -5,8 +5,8 @@ import TokenServerCore
 
 @testable import TokenServerStore
 
-/// What exactly one of several servers does, on one PostgreSQL database: with its own lock of rows, and with that of
-/// a database that has no `SKIP LOCKED` in serializable transactions.
+/// What exactly one of several servers does, on one PostgreSQL database; also with the statement for a database that has
+/// no `SKIP LOCKED` in serializable transactions.
 @Suite(.timeLimit(.minutes(5)), .mayBlock) struct LockedRowTests {
   private static let count = 40
   private let first: TemporaryStore
@@ -33,14 +33,14 @@ import TokenServerCore
     }
   }
 
-  @Test("Requests expire once, and each callback is claimed once", arguments: [true, false])
+  @Test("Requests expire once", arguments: [true, false])
   func once(skipsLockedRows: Bool) async throws {
     @Sendable func records(_ database: TokenServerStore.Database) -> TokenServerStore.Database {
       skipsLockedRows ? database : Database(Waiting(original: database.transaction))
     }
     try await stores[0].write { database in
       for number in 0..<Self.count {
-        try database.insert(.sample("t\(number)", expiresAt: Timestamp(9), callbackOnExpiry: true))
+        try database.insert(.sample("t\(number)", expiresAt: Timestamp(9)))
       }
     }
     let ended = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -52,11 +52,19 @@ import TokenServerCore
       return try await group.reduce(0, +)
     }
     #expect(ended == Self.count)
+  }
+
+  @Test("Each callback is claimed once") func claims() async throws {
+    try await stores[0].write { database in
+      for number in 0..<Self.count {
+        try database.insertCallback("t\(number)", url: "https://portal.example/", of: "portal", dueAt: Timestamp(9))
+      }
+    }
     let claimed = try await withThrowingTaskGroup(of: [String].self) { group in
       for store in stores {
         group.addTask {
           try await store.writeStatement { database in
-            try records(database).claimCallbacks(
+            try database.claimCallbacks(
               dueBy: Timestamp(20), until: Timestamp(1000), without: [], portals: [], limit: 25)
           }.jobs.map(\.transactionID)
         }

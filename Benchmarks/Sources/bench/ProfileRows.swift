@@ -27,11 +27,14 @@ enum ProfileRows {
         "--field-separator", ";", "--quiet",
       ], log: stage.directory + "/perf.log")
     let symbols = String(decoding: report, as: UTF8.self).split(separator: "\n").compactMap(Symbol.init)
-    guard !symbols.isEmpty else { throw BenchError("perf has no samples, see \(stage.directory)/perf.log") }
+    guard !symbols.isEmpty else {
+      let reason = try? String(contentsOfFile: stage.directory + "/perf.log", encoding: .utf8)
+      throw BenchError("perf has no samples: \(reason ?? "")")
+    }
     return [
       Row("server, profile, 32 transactions always under way", text(symbols, by: \.library)),
       Row("  the program by module", text(symbols.filter { $0.library == "token-server" }, by: \.module)),
-      load.each,
+      Row(load.each.what, "with perf beside it: \(load.each.measured)"),
     ]
   }
 

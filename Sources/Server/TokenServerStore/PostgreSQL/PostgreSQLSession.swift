@@ -69,7 +69,7 @@ final class PostgreSQLSession {
       do {
         let connection = try current()
         if let beginning = access.beginning { try connection.begin(beginning) }
-        let value = try body(PostgreSQLTransaction(connection: connection))
+        let value = try body(PostgreSQLTransaction(connection: connection, isSerializable: access == .write))
         switch access {
         case .read: connection.endReading()
         case .write:

@@ -3,9 +3,12 @@
 /// An open transaction of a connection.
 struct PostgreSQLTransaction: SQLTransaction {
   let connection: PostgreSQLConnection
+  let isSerializable: Bool
 
   var dialect: SQLDialect { .postgreSQL }
-  var lockingRows: String { connection.skipsLockedRows ? "FOR UPDATE SKIP LOCKED" : "FOR UPDATE" }
+  var lockingRows: String {
+    isSerializable && !connection.skipsLockedRows ? "FOR UPDATE" : "FOR UPDATE SKIP LOCKED"
+  }
 
   func execute(_ statement: String, _ parameters: [any SQLParameter]) throws -> Int {
     try connection.run(statement, parameters.map(\.sqlValue)).changedRows

@@ -45,7 +45,7 @@ package struct ConnectionCounts: Sendable, Equatable {
 protocol SQLTransaction {
   var dialect: SQLDialect { get }
 
-  /// At the end of a query: locks the rows, and leaves out those that another server works on, or waits for it.
+  /// At the end of a query: locks the rows, and leaves out those that another server works on, or waits until it has.
   var lockingRows: String { get }
 
   /// Runs one statement. Its text is constant, so an implementation may prepare it once for each connection.

@@ -5,8 +5,8 @@ import TokenServerCore
 
 @testable import TokenServerStore
 
-/// What exactly one of several servers does, on one PostgreSQL database; also with the statement for a database that has
-/// no `SKIP LOCKED` in serializable transactions.
+/// What exactly one of several servers does, on one PostgreSQL database; also with the statement for a database that
+/// has no `SKIP LOCKED` in serializable transactions.
 @Suite(.timeLimit(.minutes(5)), .mayBlock) struct LockedRowTests {
   private static let count = 40
   private let first: TemporaryStore
@@ -81,6 +81,6 @@ import TokenServerCore
       ("11.2-YB-2.20.0.0-b0", false),
     ])
   func version(_ version: String, skipsLockedRows: Bool) {
-    #expect(PostgreSQLConnection.skipsLockedRows(version) == skipsLockedRows)
+    #expect(PostgreSQLTransaction.skipsLockedRows(version) == skipsLockedRows)
   }
 }

@@ -47,7 +47,7 @@ struct Bench: ParsableCommand {
   var write: String?
 
   @Argument(
-    help: "What to measure. Default: everything but scale, profile and hardware, which need more programs or the bench kernel.")
+    help: "What to measure. Default: everything but scale, profile and hardware, which need more programs or a kernel.")
   var measurements: [Measurement] = Measurement.everywhere
 
   func run() throws {

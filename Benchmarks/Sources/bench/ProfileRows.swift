@@ -12,14 +12,16 @@ enum ProfileRows {
     let server = try TokenServer(on: stage, named: "profiled-server")
     defer { server.end() }
     let data = stage.directory + "/profile.data"
-    let load = try TransactionRows.saturated(server, observedBy: {
-      try Child(
-        "/usr/bin/perf",
-        [
-          "record", "--quiet", "--freq", "999", "--pid", "\(server.readings.processID)", "--output", data, "--",
-          "sleep", "\(seconds)",
-        ], log: stage.directory + "/perf.log")
-    })
+    let load = try TransactionRows.saturated(
+      server,
+      observedBy: {
+        try Child(
+          "/usr/bin/perf",
+          [
+            "record", "--quiet", "--freq", "999", "--pid", "\(server.readings.processID)", "--output", data, "--",
+            "sleep", "\(seconds)",
+          ], log: stage.directory + "/perf.log")
+      })
     let report = try Child.run(
       "/usr/bin/perf",
       [
@@ -67,7 +69,9 @@ enum ProfileRows {
   private static func text(_ symbols: [Symbol], by key: KeyPath<Symbol, String>) -> String {
     var sums: [String: Double] = [:]
     for symbol in symbols { sums[symbol[keyPath: key], default: 0] += symbol.share }
-    let shown = sums.filter { $0.value >= least }.sorted { $0.value > $1.value }.map { "\($0.key) \($0.value.text(1)) %" }
+    let shown = sums.filter { $0.value >= least }.sorted { $0.value > $1.value }.map {
+      "\($0.key) \($0.value.text(1)) %"
+    }
     return shown.joined(separator: ", ") + "; others \(sums.values.filter { $0 < least }.reduce(0, +).text(1)) %"
   }
 }

@@ -61,14 +61,8 @@ final class PostgreSQLConnection {
   /// For poll(2); −1 if the connection is lost.
   var socket: Int32 { PQsocket(connection) }
 
-  /// Whether a serializable transaction can leave out rows that another one has locked: not with YugabyteDB (its issue
-  /// 11761).
-  var skipsLockedRows: Bool {
-    PQparameterStatus(connection, "server_version").map { Self.skipsLockedRows(String(cString: $0)) } ?? true
-  }
-
-  /// - Parameter version: as the database reports it, such as `15.12-YB-2025.1.0.0-b168`.
-  static func skipsLockedRows(_ version: String) -> Bool { !version.contains("-YB-") }
+  /// The version that the database reports.
+  var serverVersion: String { PQparameterStatus(connection, "server_version").map { String(cString: $0) } ?? "" }
 
   /// Begins a transaction. An error is thrown here or by its first statement.
   func begin(_ statement: String) throws {
@@ -114,13 +108,13 @@ final class PostgreSQLConnection {
   /// Runs one statement; its text is prepared at the first use.
   /// - Parameter text: with a `?` for each parameter.
   func run(_ text: String, _ parameters: [SQLValue]) throws -> PostgreSQLResult {
-    let statement = Statement(text: text, types: parameters.map(\.type))
+    let statement = Statement(text: text, types: parameters.map(\.postgreSQLType))
     if let beginning, prepared[statement] == nil {
       try run(beginning)
       self.beginning = nil
     }
     let name = try name(of: statement)
-    let values = try parameters.map { try $0.encoded() }
+    let values = try parameters.map { try $0.postgreSQLBytes() }
     let lengths = values.map { Int32($0?.count ?? 0) }
     let formats = [Int32](repeating: 1, count: values.count)
     return try withPointers(values) { pointers in
@@ -251,31 +245,6 @@ final class PostgreSQLConnection {
     let message = PQerrorMessage(connection).map { String(cString: $0) } ?? ""
     let line = message.split(separator: "\n").joined(separator: " ")
     return PostgreSQLError(state: "", message: line.isEmpty ? "the connection to the database is lost" : line)
-  }
-}
-
-extension SQLValue {
-  /// The number of PostgreSQL's type; 0 lets the database decide, for a NULL.
-  fileprivate var type: Oid {
-    switch self {
-    case .null: 0
-    case .integer: 20
-    case .real: 701
-    case .text: 25
-    case .blob: 17
-    }
-  }
-
-  /// The binary format of the type; nil for NULL.
-  /// - Throws: for a text with U+0000, which PostgreSQL cannot store.
-  fileprivate func encoded() throws -> [UInt8]? {
-    switch self {
-    case .null: return nil
-    case .integer(let number): return withUnsafeBytes(of: number.bigEndian) { Array($0) }
-    case .real(let number): return withUnsafeBytes(of: number.bitPattern.bigEndian) { Array($0) }
-    case .text(let text): return try Array(text.storable.utf8)
-    case .blob(let bytes): return bytes
-    }
   }
 }
 

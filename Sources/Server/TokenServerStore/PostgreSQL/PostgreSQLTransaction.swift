@@ -7,8 +7,13 @@ struct PostgreSQLTransaction: SQLTransaction {
 
   var dialect: SQLDialect { .postgreSQL }
   var lockingRows: String {
-    isSerializable && !connection.skipsLockedRows ? "FOR UPDATE" : "FOR UPDATE SKIP LOCKED"
+    isSerializable && !Self.skipsLockedRows(connection.serverVersion) ? "FOR UPDATE" : "FOR UPDATE SKIP LOCKED"
   }
+
+  /// Whether serializable transactions can leave out rows that others have locked: not with YugabyteDB (its issue
+  /// 11761).
+  /// - Parameter version: as the database reports it, such as `15.12-YB-2025.1.0.0-b168`.
+  static func skipsLockedRows(_ version: String) -> Bool { !version.lowercased().contains("-yb-") }
 
   func execute(_ statement: String, _ parameters: [any SQLParameter]) throws -> Int {
     try connection.run(statement, parameters.map(\.sqlValue)).changedRows

@@ -5,7 +5,7 @@ import Foundation
 /// the program by module. The programs must have their symbols.
 enum ProfileRows {
   private static let seconds = 10
-  /// Smaller shares are summed up.
+  /// In percent; smaller shares are summed up.
   private static let least = 0.5
 
   static func measure(on stage: Stage) throws -> [Row] {
@@ -25,7 +25,7 @@ enum ProfileRows {
     let report = try Child.run(
       "/usr/bin/perf",
       [
-        "report", "--input", data, "--stdio", "--no-children", "--no-demangle", "--sort", "dso,symbol",
+        "report", "--input", data, "--stdio", "--no-children", "--no-demangle", "--fields", "sample,dso,symbol",
         "--field-separator", ";", "--quiet",
       ], log: stage.directory + "/perf.log")
     let symbols = String(decoding: report, as: UTF8.self).split(separator: "\n").compactMap(Symbol.init)
@@ -41,16 +41,15 @@ enum ProfileRows {
   }
 
   private struct Symbol {
-    /// In percent.
-    let share: Double
+    let samples: Int
     let library: String
     let module: String
 
-    /// - Parameter line: `SHARE;LIBRARY;[.] SYMBOL`.
+    /// - Parameter line: `SAMPLES;LIBRARY;[.] SYMBOL`, and more fields.
     init?(_ line: Substring) {
       let fields = line.split(separator: ";").map { $0.trimmingCharacters(in: .whitespaces) }
-      guard fields.count == 3, let share = Double(fields[0].filter { $0 != "%" }) else { return nil }
-      self.share = share
+      guard fields.count >= 3, let samples = Int(fields[0]) else { return nil }
+      self.samples = samples
       library = fields[1] == "[kernel.kallsyms]" ? "kernel" : fields[1]
       module = Self.module(of: fields[2].dropFirst(4))
     }
@@ -67,11 +66,12 @@ enum ProfileRows {
   }
 
   private static func text(_ symbols: [Symbol], by key: KeyPath<Symbol, String>) -> String {
-    var sums: [String: Double] = [:]
-    for symbol in symbols { sums[symbol[keyPath: key], default: 0] += symbol.share }
-    let shown = sums.filter { $0.value >= least }.sorted { $0.value > $1.value }.map {
-      "\($0.key) \($0.value.text(1)) %"
-    }
-    return shown.joined(separator: ", ") + "; others \(sums.values.filter { $0 < least }.reduce(0, +).text(1)) %"
+    var sums: [String: Int] = [:]
+    for symbol in symbols { sums[symbol[keyPath: key], default: 0] += symbol.samples }
+    let all = Double(symbols.reduce(0) { $0 + $1.samples })
+    let shares = sums.mapValues { Double($0) * 100 / all }
+    let shown = shares.filter { $0.value >= least }.sorted { $0.value > $1.value }
+    let others = shares.values.filter { $0 < least }.reduce(0, +)
+    return shown.map { "\($0.key) \($0.value.text(1)) %" }.joined(separator: ", ") + "; others \(others.text(1)) %"
   }
 }

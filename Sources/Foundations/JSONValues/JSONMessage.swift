@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import FoundationEssentials
 
 /// Encodes and decodes messages whose members are known: sorted keys so that equal values have equal bytes, unknown
 /// members ignored, unknown enum values refused.
@@ -12,18 +11,19 @@ package enum JSONMessage {
   /// - Parameter value: contains only texts, integers, truth values, and lists and objects of them, which can always be
   ///   encoded.
   package static func encode(_ value: some Encodable) -> [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    guard let data = try? encoder.encode(value) else { preconditionFailure("\(type(of: value)) is not encodable") }
-    return [UInt8](data)
+    guard let encoded = try? JSONValueEncoder.encoded(value) else {
+      preconditionFailure("\(type(of: value)) is not encodable")
+    }
+    return Array(encoded.canonical.utf8)
   }
 
   /// - Parameter numbers: the range of permitted numbers, which must then be integers; nil for any number.
   package static func decode<Value: Decodable>(
     _ type: Value.Type, from bytes: [UInt8], numbers: ClosedRange<Int64>?
   ) throws(FormError) -> Value {
-    do { try JSONSyntax.check(bytes, numbers: numbers) } catch { throw FormError(why: "\(error)") }
-    do { return try JSONDecoder().decode(type, from: Data(bytes)) } catch { throw FormError(why: explain(error)) }
+    let value: JSONValue
+    do { value = try JSONSyntax.parse(bytes, numbers: numbers) } catch { throw FormError(why: "\(error)") }
+    do { return try JSONValueDecoder(value).decode(type) } catch { throw FormError(why: explain(error)) }
   }
 
   private static func explain(_ error: any Error) -> String {

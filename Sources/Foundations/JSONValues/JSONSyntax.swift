@@ -2,9 +2,8 @@
 import DisplayText
 import Threads
 
-/// Checks that bytes are one JSON text (RFC 8259) before they are decoded: UTF-8, unique member names in each object,
-/// at most 32 levels. If a decoder and a signer chose different ones of two equal members, they would disagree about
-/// the signed content.
+/// Parses one JSON text (RFC 8259): UTF-8, unique member names in each object, at most 32 levels. If a reader and a
+/// signer chose different ones of two equal members, they would disagree about the signed content.
 package struct JSONSyntax {
   /// The maximum number of nested objects and arrays.
   package static let deepest = 32
@@ -30,16 +29,17 @@ package struct JSONSyntax {
   ///   - numbers: the range of permitted numbers, which must then be integers; nil for any number.
   ///   - levels: the maximum number of nested objects and arrays.
   /// - Throws: the first error.
-  package static func check(_ bytes: [UInt8], numbers: ClosedRange<Int64>? = nil, levels: Int = deepest)
-    throws(ParseError)
+  package static func parse(_ bytes: [UInt8], numbers: ClosedRange<Int64>? = nil, levels: Int = deepest)
+    throws(ParseError) -> JSONValue
   {
-    // What follows takes longer than some milliseconds on a small board, and the decoder much longer.
+    // What follows takes longer than some milliseconds on a small board.
     if bytes.count > 16 << 10 { threadWillBlock() }
     guard String(validating: bytes, as: UTF8.self) != nil else { throw .notJSON }
     var syntax = JSONSyntax(bytes: bytes, numbers: numbers, levels: levels)
-    try syntax.value(atDepth: 0)
+    let value = try syntax.value(atDepth: 0)
     syntax.skipSpace()
     guard syntax.next == nil else { throw .notJSON }
+    return value
   }
 
   private let bytes: [UInt8]
@@ -65,61 +65,63 @@ package struct JSONSyntax {
     return true
   }
 
-  private mutating func value(atDepth depth: Int) throws(ParseError) {
+  private mutating func value(atDepth depth: Int) throws(ParseError) -> JSONValue {
     skipSpace()
     switch next {
-    case UInt8(ascii: "{"): try members(atDepth: depth + 1)
-    case UInt8(ascii: "["): try elements(atDepth: depth + 1)
-    case UInt8(ascii: "\""): if !skipPlainText() { _ = try text() }
-    case UInt8(ascii: "t"): try word("true")
-    case UInt8(ascii: "f"): try word("false")
-    case UInt8(ascii: "n"): try word("null")
-    default: try number()
+    case UInt8(ascii: "{"): return .object(try members(atDepth: depth + 1))
+    case UInt8(ascii: "["): return .list(try elements(atDepth: depth + 1))
+    case UInt8(ascii: "\""): return .text(try text())
+    case UInt8(ascii: "t"): return try word("true", .bool(true))
+    case UInt8(ascii: "f"): return try word("false", .bool(false))
+    case UInt8(ascii: "n"): return try word("null", .null)
+    default: return try number()
     }
   }
 
-  private mutating func members(atDepth depth: Int) throws(ParseError) {
+  private mutating func members(atDepth depth: Int) throws(ParseError) -> [String: JSONValue] {
     guard depth <= levels else { throw .tooDeep }
     position += 1
     skipSpace()
-    if take("}") { return }
-    var names: Set<String> = []
+    var members: [String: JSONValue] = [:]
+    if take("}") { return members }
     repeat {
       skipSpace()
       let name = try text()
-      guard names.insert(name).inserted else { throw .repeated(String(name.prefix(64))) }
+      guard members[name] == nil else { throw .repeated(String(name.prefix(64))) }
       skipSpace()
       guard take(":") else { throw .notJSON }
-      try value(atDepth: depth)
+      members[name] = try value(atDepth: depth)
       skipSpace()
     } while take(",")
     guard take("}") else { throw .notJSON }
+    return members
   }
 
-  private mutating func elements(atDepth depth: Int) throws(ParseError) {
+  private mutating func elements(atDepth depth: Int) throws(ParseError) -> [JSONValue] {
     guard depth <= levels else { throw .tooDeep }
     position += 1
     skipSpace()
-    if take("]") { return }
+    var elements: [JSONValue] = []
+    if take("]") { return elements }
     repeat {
-      try value(atDepth: depth)
+      elements.append(try value(atDepth: depth))
       skipSpace()
     } while take(",")
     guard take("]") else { throw .notJSON }
+    return elements
   }
 
-  private mutating func word(_ word: StaticString) throws(ParseError) {
-    for byte in "\(word)".utf8 {
-      guard next == byte else { throw .notJSON }
-      position += 1
-    }
+  private mutating func word(_ word: String, _ value: JSONValue) throws(ParseError) -> JSONValue {
+    guard bytes[position...].starts(with: word.utf8) else { throw .notJSON }
+    position += word.utf8.count
+    return value
   }
 }
 
 // MARK: Strings and numbers
 
 extension JSONSyntax {
-  /// Skips a string of printable ASCII without escapes, such as Base64, which needs no further check.
+  /// Skips a string of printable ASCII without escapes, such as Base64, whose bytes are its text.
   /// - Returns: false, without effect, if there is none.
   private mutating func skipPlainText() -> Bool {
     guard next == UInt8(ascii: "\"") else { return false }
@@ -200,7 +202,7 @@ extension JSONSyntax {
     }
   }
 
-  private mutating func number() throws(ParseError) {
+  private mutating func number() throws(ParseError) -> JSONValue {
     let start = position
     _ = take("-")
     // A leading zero must be the whole integer part.
@@ -215,10 +217,13 @@ extension JSONSyntax {
       if !take("+") { _ = take("-") }
       guard digits() > 0 else { throw .notJSON }
     }
-    guard let numbers else { return }
-    guard isWhole, let number = Int64(String(decoding: bytes[start..<position], as: UTF8.self)),
-      numbers.contains(number)
-    else { throw .number }
+    let text = String(decoding: bytes[start..<position], as: UTF8.self)
+    if isWhole, let number = Int64(text) {
+      guard numbers?.contains(number) ?? true else { throw .number }
+      return .integer(number)
+    }
+    guard numbers == nil, let number = Double(text), number.isFinite else { throw .number }
+    return Int64(exactly: number).map { .integer($0) } ?? .fraction(number)
   }
 
   /// - Returns: the number of digits.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import FoundationEssentials
 
 /// A JSON value with arbitrary members, and its canonical text.
 package enum JSONValue: Equatable, Sendable {
@@ -16,9 +15,7 @@ package enum JSONValue: Equatable, Sendable {
 
   /// - Parameter levels: the maximum number of nested objects and arrays.
   package init?(parsing bytes: [UInt8], levels: Int) {
-    guard (try? JSONSyntax.check(bytes, levels: levels)) != nil,
-      let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes))
-    else { return nil }
+    guard let value = try? JSONSyntax.parse(bytes, levels: levels) else { return nil }
     self = value
   }
 
@@ -36,71 +33,57 @@ package enum JSONValue: Equatable, Sendable {
   /// Fractions of very small or large magnitude are formatted differently here: a valid signature over them is then
   /// rejected, and an invalid one is never accepted.
   package var canonical: String {
+    var text = ""
+    write(to: &text)
+    return text
+  }
+
+  private func write(to output: inout String) {
     switch self {
-    case .null: "null"
-    case .bool(let bool): bool ? "true" : "false"
-    case .integer(let number): "\(number)"
-    case .fraction(let number): "\(number)"
-    case .text(let text): Self.quoted(text)
-    case .list(let values): "[\(values.map(\.canonical).joined(separator: ","))]"
+    case .null: output += "null"
+    case .bool(let bool): output += bool ? "true" : "false"
+    case .integer(let number): output += "\(number)"
+    case .fraction(let number): output += "\(number)"
+    case .text(let text): Self.write(text, to: &output)
+    case .list(let values):
+      output += "["
+      for (index, value) in values.enumerated() {
+        if index > 0 { output += "," }
+        value.write(to: &output)
+      }
+      output += "]"
     case .object(let members):
-      "{"
-        + members.sorted { $0.key.utf16.lexicographicallyPrecedes($1.key.utf16) }
-        .map { "\(Self.quoted($0.key)):\($0.value.canonical)" }.joined(separator: ",") + "}"
+      output += "{"
+      let sorted = members.sorted { $0.key.utf16.lexicographicallyPrecedes($1.key.utf16) }
+      for (index, (name, value)) in sorted.enumerated() {
+        if index > 0 { output += "," }
+        Self.write(name, to: &output)
+        output += ":"
+        value.write(to: &output)
+      }
+      output += "}"
     }
   }
 
-  private static func quoted(_ text: String) -> String {
-    var quoted = "\""
+  private static func write(_ text: String, to output: inout String) {
+    output += "\""
+    defer { output += "\"" }
+    guard text.utf8.contains(where: { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) else {
+      output += text
+      return
+    }
     for scalar in text.unicodeScalars {
       switch scalar {
-      case "\"": quoted += "\\\""
-      case "\\": quoted += "\\\\"
-      case "\u{08}": quoted += "\\b"
-      case "\u{09}": quoted += "\\t"
-      case "\u{0A}": quoted += "\\n"
-      case "\u{0C}": quoted += "\\f"
-      case "\u{0D}": quoted += "\\r"
-      case "\u{00}"..<"\u{20}": quoted += (scalar.value < 16 ? "\\u000" : "\\u00") + String(scalar.value, radix: 16)
-      default: quoted.unicodeScalars.append(scalar)
+      case "\"": output += "\\\""
+      case "\\": output += "\\\\"
+      case "\u{08}": output += "\\b"
+      case "\u{09}": output += "\\t"
+      case "\u{0A}": output += "\\n"
+      case "\u{0C}": output += "\\f"
+      case "\u{0D}": output += "\\r"
+      case "\u{00}"..<"\u{20}": output += (scalar.value < 16 ? "\\u000" : "\\u00") + String(scalar.value, radix: 16)
+      default: output.unicodeScalars.append(scalar)
       }
-    }
-    return quoted + "\""
-  }
-}
-
-extension JSONValue: Decodable {
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.singleValueContainer()
-    if let text = try? container.decode(String.self) {
-      self = .text(text)
-    } else if let members = try? container.decode([String: JSONValue].self) {
-      self = .object(members)
-    } else if let values = try? container.decode([JSONValue].self) {
-      self = .list(values)
-    } else if let bool = try? container.decode(Bool.self) {
-      self = .bool(bool)
-    } else if container.decodeNil() {
-      self = .null
-    } else if let number = try? container.decode(Int64.self) {
-      self = .integer(number)
-    } else {
-      self = .fraction(try container.decode(Double.self))
-    }
-  }
-}
-
-extension JSONValue: Encodable {
-  package func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    switch self {
-    case .null: try container.encodeNil()
-    case .bool(let bool): try container.encode(bool)
-    case .integer(let number): try container.encode(number)
-    case .fraction(let number): try container.encode(number)
-    case .text(let text): try container.encode(text)
-    case .list(let values): try container.encode(values)
-    case .object(let members): try container.encode(members)
     }
   }
 }

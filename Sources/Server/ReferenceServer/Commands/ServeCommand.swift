@@ -43,6 +43,7 @@ struct ServeCommand: AsyncParsableCommand {
 
   func run() async throws {
     forbidMemoryDumps()
+    keepFreedMemory()
     let level = logLevel.level
     LoggingSystem.bootstrap { [logFormat] label in
       var handler: any LogHandler =

@@ -38,7 +38,9 @@ struct SQLiteRow: SQLRow {
 
 extension StatementArguments {
   fileprivate init(_ parameters: [any SQLParameter]) throws {
-    self.init(try parameters.map { DatabaseValue(try $0.sqlValue.storable) })
+    // Of any type: for values of one type, GRDB makes a key path for each statement.
+    let values: [(any DatabaseValueConvertible)?] = try parameters.map { DatabaseValue(try $0.sqlValue.storable) }
+    self.init(values)
   }
 }
 

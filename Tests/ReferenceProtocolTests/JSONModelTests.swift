@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import Testing
+
+@testable import JSONValues
+
+/// JSON as Foundation reads and writes it.
+@Suite(.timeLimit(.minutes(5))) struct JSONModelTests {
+  /// A value that Foundation has decoded.
+  private struct Model: Decodable {
+    let value: JSONValue
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      if let text = try? container.decode(String.self) {
+        value = .text(text)
+      } else if let members = try? container.decode([String: Model].self) {
+        value = .object(members.mapValues(\.value))
+      } else if let elements = try? container.decode([Model].self) {
+        value = .list(elements.map(\.value))
+      } else if let bool = try? container.decode(Bool.self) {
+        value = .bool(bool)
+      } else if container.decodeNil() {
+        value = .null
+      } else if let number = try? container.decode(Int64.self) {
+        value = .integer(number)
+      } else {
+        value = .fraction(try container.decode(Double.self))
+      }
+    }
+  }
+
+  private struct Sample: Codable, Equatable {
+    enum Kind: String, Codable { case one, two }
+    struct Part: Codable, Equatable { var a: Bool }
+
+    var text: String
+    var number: Int64
+    var small: UInt8
+    var port: UInt16
+    var share: Double
+    var kind: Kind
+    var absent: String?
+    var present: Int?
+    var parts: [Part]
+    var named: [String: Part]
+    var any: JSONValue
+    var nested: [[Int?]]
+  }
+
+  private static let sample = Sample(
+    text: "é/\u{1}\"\\\n\u{7F}\u{2028}", number: .max, small: 255, port: 0, share: 0.25, kind: .two, absent: nil,
+    present: -1,
+    parts: [.init(a: true), .init(a: false)], named: ["b": .init(a: true), "a": .init(a: false)],
+    any: .object(["z": .null, "y": .list([.integer(1), .text("")])]), nested: [[1, nil], []])
+
+  private static let encoder = {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return encoder
+  }()
+
+  @Test("A value is written as by Foundation, and read again") func sample() throws {
+    let written = JSONMessage.encode(Self.sample)
+    #expect(
+      try String(decoding: written, as: UTF8.self) == String(decoding: Self.encoder.encode(Self.sample), as: UTF8.self))
+    #expect(try JSONMessage.decode(Sample.self, from: written, numbers: nil) == Self.sample)
+    for empty in [JSONMessage.encode([Int]()), JSONMessage.encode([String: Int]())] { #expect(empty.count == 2) }
+  }
+
+  @Test("What is read from arbitrary bytes is what Foundation reads, and is written as by Foundation")
+  func arbitrary() throws {
+    let seed = UInt64.random(in: .min ... .max)
+    var state = seed
+    func next(_ count: Int) -> Int {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return Int(state >> 33) % count
+    }
+    let pieces =
+      [
+        "{", "}", "[", "]", ",", ":", "\"", "\\", "\\u0041", "\\ud83d\\ude00", "e", "E", "-", "+", ".", "0", "17",
+        "9223372036854775808",
+      ]
+      + ["true", "false", "null", " ", "\"a\"", "\"b\":", "{\"c\":", "[1,", "1e3", "-0.0", "\u{0}", "é", "\u{1F600}"]
+    var accepted = 0
+    for _ in 0..<40_000 {
+      let bytes = (0...next(9)).flatMap { _ in Array(pieces[next(pieces.count)].utf8) }
+      guard let value = try? JSONSyntax.parse(bytes) else { continue }
+      accepted += 1
+      let comment: Comment = "seed \(seed): \(String(decoding: bytes, as: UTF8.self).debugDescription)"
+      #expect((try? JSONDecoder().decode(Model.self, from: Data(bytes)))?.value == value, comment)
+      #expect(JSONMessage.encode(value) == Array(try Self.encoder.encode(value)), comment)
+    }
+    #expect(accepted > 1000)
+  }
+
+  @Test(
+    "What is wrong is named",
+    arguments: [
+      (#"{}"#, #""text" is missing"#), (#"{"text":1}"#, #""text" is not a string"#),
+      (#"{"text":null}"#, #""text" is null"#),
+      (#"{"text":"","number":"1"}"#, #""number" is not a whole number"#),
+      (#"{"text":"","number":1,"small":256}"#, #""small" has an unknown value"#),
+      (#"{"text":"","number":1,"small":-1}"#, #""small" has an unknown value"#),
+      (#"{"text":"","number":0.5}"#, #""number" has an unknown value"#),
+      (#"{"text":"","number":1e99}"#, #""number" has an unknown value"#),
+      (#"{"text":"","number":1,"small":1,"port":1,"share":1,"kind":"three"}"#, #""kind" has an unknown value"#),
+      (
+        #"{"text":"","number":1,"small":1,"port":1,"share":1,"kind":"one","present":true}"#,
+        #""present" is not a whole number"#
+      ),
+      (
+        #"{"text":"","number":1,"small":1,"port":1,"share":1,"kind":"one","parts":[{"a":true},{"a":0}]}"#,
+        #""parts[1].a" is not true or false"#
+      ),
+      (
+        #"{"text":"","number":1,"small":1,"port":1,"share":1,"kind":"one","parts":[null]}"#, #""parts[0]" is null"#
+      ),
+      (#"{"text":"","number":1,"small":1,"port":1,"share":1,"kind":"one","parts":{}}"#, #""parts" is not a list"#),
+      ("[]", "the whole text is not an object"), ("null", "the whole text is null"), ("{", "not JSON"),
+    ])
+  func errors(text: String, why: String) {
+    #expect(throws: JSONMessage.FormError(why: why)) {
+      try JSONMessage.decode(Sample.self, from: Array(text.utf8), numbers: nil)
+    }
+  }
+}

@@ -14,8 +14,8 @@ package func overwriteFreedMemory() -> Bool { approval_linux_overwrite_freed_mem
 @discardableResult
 package func giveBackFreedMemory() -> Bool { approval_linux_give_back_freed_memory() == 1 }
 
-/// For a server under load: lets the allocator keep some megabytes for the next request, in place of giving them back to
-/// the kernel after each. Call once at start.
+/// For a server under load: lets the allocator keep some megabytes for the next request, in place of giving them back
+/// to the kernel after each. Call once at start.
 /// - Returns: whether the allocator supports it.
 @discardableResult
 package func keepFreedMemory() -> Bool { approval_linux_keep_freed_memory() == 1 }

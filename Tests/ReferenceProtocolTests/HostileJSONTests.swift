@@ -34,6 +34,22 @@ import Testing
     ])
   func whatIsNot(text: String) { #expect(parseError(text) == .notJSON) }
 
+  /// Fails if such bytes are replaced, with which different names would be the same.
+  @Test(
+    "What is not UTF-8",
+    arguments: [[0xFF], [0x80], [0xC3], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80]] as [[UInt8]])
+  func notUTF8(bytes: [UInt8]) {
+    for text in [[0x22] + bytes + [0x22], [0x7B, 0x22] + bytes + [0x22, 0x3A, 0x31, 0x7D], bytes] {
+      #expect(throws: JSONSyntax.ParseError.notJSON) { try JSONSyntax.parse(text) }
+    }
+  }
+
+  @Test("At most 100,000 values") func values() {
+    func zeros(_ count: Int) -> String { "[" + String(repeating: "0,", count: count - 1) + "0]" }
+    #expect(parseError(zeros(99_999)) == nil)
+    #expect(parseError(zeros(100_000)) == .tooManyValues)
+  }
+
   @Test("A repeated member is refused, also with an escaped name")
   func repeatedMembers() {
     #expect(parseError(#"{"a":1,"a":1}"#) == .repeated("a"))
@@ -72,7 +88,7 @@ import Testing
   }
 
   @Test(
-    "A number that is too large for a Double is valid JSON without a value", arguments: ["1e309", "[-40029E093997]"])
+    "A number that is too large for a Double is refused", arguments: ["1e309", "[-40029E093997]"])
   func tooLarge(text: String) {
     #expect(parseError(text) == .number)
     #expect(JSONValue(parsing: Array(text.utf8)) == nil)

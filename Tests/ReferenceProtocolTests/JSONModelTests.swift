@@ -79,19 +79,100 @@ import Testing
     let pieces =
       [
         "{", "}", "[", "]", ",", ":", "\"", "\\", "\\u0041", "\\ud83d\\ude00", "e", "E", "-", "+", ".", "0", "17",
-        "9223372036854775808",
+        "[9223372036854775808]",
       ]
       + ["true", "false", "null", " ", "\"a\"", "\"b\":", "{\"c\":", "[1,", "1e3", "-0.0", "\u{0}", "é", "\u{1F600}"]
     var accepted = 0
     for _ in 0..<40_000 {
       let bytes = (0...next(9)).flatMap { _ in Array(pieces[next(pieces.count)].utf8) }
-      guard let value = try? JSONSyntax.parse(bytes) else { continue }
-      accepted += 1
       let comment: Comment = "seed \(seed): \(String(decoding: bytes, as: UTF8.self).debugDescription)"
-      #expect((try? JSONDecoder().decode(Model.self, from: Data(bytes)))?.value == value, comment)
-      #expect(JSONMessage.encode(value) == Array(try Self.encoder.encode(value)), comment)
+      let model = (try? JSONDecoder().decode(Model.self, from: Data(bytes)))?.value
+      do {
+        let value = try JSONSyntax.parse(bytes)
+        accepted += 1
+        #expect(model == value, comment)
+        #expect((try? Self.encoder.encode(value)).map(Array.init) == JSONMessage.encode(value), comment)
+      } catch {
+        // Only refused here: repeated members and large numbers; a comma before the end, and a NUL after it.
+        let isLenient = String(decoding: bytes, as: UTF8.self).contains(#/, *[\]}]|\u{0}/#)
+        #expect(model == nil || error != .notJSON || isLenient, comment)
+      }
     }
-    #expect(accepted > 1000)
+    #expect(accepted > 1000, "seed \(seed)")
+  }
+
+  @Test(
+    "Numbers are integers if they are whole as a Double",
+    arguments: [
+      ("9223372036854775807", .integer(.max)), ("-9223372036854775808", .integer(.min)), ("-0", .integer(0)),
+      ("9223372036854775808", .fraction(9_223_372_036_854_775_808)), ("1e3", .integer(1000)), ("-0.0", .integer(0)),
+      ("9007199254740993.0", .integer(9_007_199_254_740_992)), ("-9223372036854775808e0", .integer(.min)),
+      ("0.5", .fraction(0.5)), ("1e300", .fraction(1e300)),
+    ] as [(String, JSONValue)])
+  func numbers(text: String, value: JSONValue) { #expect(JSONValue(parsing: Array(text.utf8)) == value) }
+
+  @Test("Numbers of all types are written and read") func types() throws {
+    func check<Number: Codable & Equatable>(_ numbers: [Number], _ text: String) throws {
+      let written = JSONMessage.encode(numbers)
+      #expect(String(decoding: written, as: UTF8.self) == text)
+      #expect(try JSONMessage.decode([Number].self, from: written, numbers: nil) == numbers)
+    }
+    try check([Int8.min, .max], "[-128,127]")
+    try check([Int16.min, .max], "[-32768,32767]")
+    try check([Int32.min, .max], "[-2147483648,2147483647]")
+    try check([Int64.min, .max], "[-9223372036854775808,9223372036854775807]")
+    try check([Int.min, .max], "[-9223372036854775808,9223372036854775807]")
+    try check([UInt8.max], "[255]")
+    try check([UInt16.max], "[65535]")
+    try check([UInt32.max], "[4294967295]")
+    try check([UInt64(Int64.max)], "[9223372036854775807]")
+    try check([Int128(1)], "[1]")
+    try check([Double(1), 0.5, -0.25, 1e300], "[1,0.5,-0.25,1e+300]")
+    try check([Float(1), 0.5], "[1,0.5]")
+    #expect(throws: EncodingError.self) { try JSONValueEncoder.encoded(UInt64.max) }
+    #expect(throws: EncodingError.self) { try JSONValueEncoder.encoded([Double.nan]) }
+  }
+
+  /// Of a class, with containers in containers.
+  private final class Containers: Codable {
+    enum Key: String, CodingKey { case members, list, none }
+
+    init() {}
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Key.self)
+      #expect(try container.nestedContainer(keyedBy: Key.self, forKey: .members).decode(Int.self, forKey: .none) == 1)
+      var list = try container.nestedUnkeyedContainer(forKey: .list)
+      #expect(try list.nestedContainer(keyedBy: Key.self).decodeNil(forKey: .none))
+      #expect(try list.nestedUnkeyedContainer().isAtEnd)
+      #expect(try list.decode(Int?.self) == nil)
+      #expect(try String(from: list.superDecoder()) == "last" && list.isAtEnd)
+      #expect(throws: DecodingError.self) { try list.decode(Int.self) }
+      #expect(try Bool(from: container.superDecoder()))
+    }
+
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Key.self)
+      var members = container.nestedContainer(keyedBy: Key.self, forKey: .members)
+      try members.encode(1, forKey: .none)
+      var list = container.nestedUnkeyedContainer(forKey: .list)
+      var first = list.nestedContainer(keyedBy: Key.self)
+      try first.encodeNil(forKey: .none)
+      _ = list.nestedUnkeyedContainer()
+      try list.encodeNil()
+      try "last".encode(to: list.superEncoder())
+      try true.encode(to: container.superEncoder())
+    }
+  }
+
+  @Test("Containers in containers") func containers() throws {
+    let written = JSONMessage.encode(Containers())
+    #expect(written == Array(try Self.encoder.encode(Containers())))
+    #expect(
+      String(decoding: written, as: UTF8.self)
+        == #"{"list":[{"none":null},[],null,"last"],"members":{"none":1},"super":true}"#)
+    _ = try JSONMessage.decode(Containers.self, from: written, numbers: nil)
+    _ = try JSONDecoder().decode(Containers.self, from: Data(written))
   }
 
   @Test(

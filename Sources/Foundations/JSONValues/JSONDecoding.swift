@@ -59,6 +59,15 @@ private indirect enum Path {
   }
 }
 
+struct SuperclassKey: CodingKey {
+  init() {}
+  init?(intValue: Int) { nil }
+  init?(stringValue: String) { nil }
+
+  var intValue: Int? { nil }
+  var stringValue: String { "super" }
+}
+
 private struct IndexKey: CodingKey {
   let index: Int
 
@@ -95,15 +104,9 @@ private func decoded<Value: Decodable>(
   case is JSONValue.Type: return try exactly(value)
   case is Double.Type: return try exactly(value.number)
   case is Float.Type: return try exactly(value.number.map { Float($0) })
-  case is UInt.Type: return try whole(UInt.self)
-  case is UInt64.Type: return try whole(UInt64.self)
-  case is UInt32.Type: return try whole(UInt32.self)
-  case is UInt16.Type: return try whole(UInt16.self)
-  case is UInt8.Type: return try whole(UInt8.self)
-  case is Int32.Type: return try whole(Int32.self)
-  case is Int16.Type: return try whole(Int16.self)
-  case is Int8.Type: return try whole(Int8.self)
-  default: return try Value(from: JSONValueDecoder(value, at: path()))
+  default:
+    if let number = type as? any FixedWidthInteger.Type { return try whole(number) }
+    return try Value(from: JSONValueDecoder(value, at: path()))
   }
 }
 
@@ -159,7 +162,7 @@ private struct Members<Key: CodingKey>: KeyedDecodingContainerProtocol {
     try decoder(of: key).unkeyedContainer()
   }
 
-  func superDecoder() -> any Decoder { JSONValueDecoder(.object(members), at: path) }
+  func superDecoder() throws -> any Decoder { try decoder(of: SuperclassKey()) }
 
   func superDecoder(forKey key: Key) throws -> any Decoder { try decoder(of: key) }
 }
@@ -180,7 +183,6 @@ private struct Elements: UnkeyedDecodingContainer {
     return elements[currentIndex]
   }
 
-  /// The next element is another one only after this one was decoded.
   private mutating func decoder(for type: Any.Type) throws -> JSONValueDecoder {
     let decoder = JSONValueDecoder(try element(type), at: .element(currentIndex, of: path))
     currentIndex += 1

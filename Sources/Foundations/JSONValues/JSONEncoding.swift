@@ -44,19 +44,21 @@ final class JSONValueEncoder: Encoder {
       }
       return .integer(fitting)
     }
+    func fraction(_ number: Double) throws -> JSONValue {
+      guard number.isFinite else {
+        throw EncodingError.invalidValue(number, .init(codingPath: [], debugDescription: "not a number in JSON"))
+      }
+      return Int64(exactly: number).map { .integer($0) } ?? .fraction(number)
+    }
     switch value {
     case let text as String: return .text(text)
     case let bool as Bool: return .bool(bool)
     case let number as Int64: return .integer(number)
     case let number as Int: return .integer(Int64(number))
     case let value as JSONValue: return value
-    case let number as Double: return .fraction(number)
-    case let number as UInt16: return try whole(number)
-    case let number as UInt32: return try whole(number)
-    case let number as UInt8: return try whole(number)
-    case let number as Int32: return try whole(number)
-    case let number as UInt64: return try whole(number)
-    case let number as UInt: return try whole(number)
+    case let number as any FixedWidthInteger: return try whole(number)
+    case let number as Double: return try fraction(number)
+    case let number as Float: return try fraction(Double(number))
     default:
       let encoder = JSONValueEncoder()
       try value.encode(to: encoder)
@@ -77,22 +79,23 @@ final class JSONValueEncoder: Encoder {
   func singleValueContainer() -> any SingleValueEncodingContainer { self }
 
   fileprivate func add(_ value: JSONValue, for key: some CodingKey) {
-    guard case .members(let nested, var members) = content else { return }
+    guard case .members(let nested, var members) = content else { preconditionFailure("not an object") }
     content = .nothing
     members[key.stringValue] = value
     content = .members(nested, members)
   }
 
   fileprivate func nested(for key: some CodingKey) -> JSONValueEncoder {
+    guard case .members(var nested, let members) = content else { preconditionFailure("not an object") }
     let encoder = JSONValueEncoder()
-    if case .members(let nested, let members) = content {
-      content = .members(nested + [(key.stringValue, encoder)], members)
-    }
+    content = .nothing
+    nested.append((key.stringValue, encoder))
+    content = .members(nested, members)
     return encoder
   }
 
   fileprivate func add(_ element: Element) {
-    guard case .elements(var elements) = content else { return }
+    guard case .elements(var elements) = content else { preconditionFailure("not a list") }
     content = .nothing
     elements.append(element)
     content = .elements(elements)
@@ -133,7 +136,7 @@ private struct MemberEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
     encoder.nested(for: key).unkeyedContainer()
   }
 
-  func superEncoder() -> any Encoder { encoder }
+  func superEncoder() -> any Encoder { encoder.nested(for: SuperclassKey()) }
 
   func superEncoder(forKey key: Key) -> any Encoder { encoder.nested(for: key) }
 }

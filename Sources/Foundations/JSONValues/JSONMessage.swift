@@ -17,7 +17,8 @@ package enum JSONMessage {
     return Array(encoded.canonical.utf8)
   }
 
-  /// - Parameter numbers: the range of permitted numbers, which must then be integers; nil for any number.
+  /// - Parameter numbers: the range of permitted numbers, which must then be integers; nil for any that a `Double`
+  ///   can hold.
   package static func decode<Value: Decodable>(
     _ type: Value.Type, from bytes: [UInt8], numbers: ClosedRange<Int64>?
   ) throws(FormError) -> Value {

@@ -7,9 +7,11 @@ import Threads
 package struct JSONSyntax {
   /// The maximum number of nested objects and arrays.
   package static let deepest = 32
+  /// The maximum number of values, whose memory is up to 32 times that of their text.
+  package static let mostValues = 100_000
 
   package enum ParseError: Error, Equatable, Sendable, CustomStringConvertible {
-    case notJSON, tooDeep, tooManyMarks
+    case notJSON, tooDeep, tooManyValues, tooManyMarks
     /// The name, truncated to 64 characters.
     case repeated(String)
     case number
@@ -18,6 +20,7 @@ package struct JSONSyntax {
       switch self {
       case .notJSON: "not JSON"
       case .tooDeep: "nested deeper than \(JSONSyntax.deepest) levels"
+      case .tooManyValues: "more than \(JSONSyntax.mostValues) values"
       case .tooManyMarks: "a character of a text has more than 30 combining marks"
       case .repeated(let name): "\"\(name)\" is there twice"
       case .number: "a number is out of range"
@@ -26,7 +29,8 @@ package struct JSONSyntax {
   }
 
   /// - Parameters:
-  ///   - numbers: the range of permitted numbers, which must then be integers; nil for any number.
+  ///   - numbers: the range of permitted numbers, which must then be integers; nil for any number that a `Double` can
+  ///     hold.
   ///   - levels: the maximum number of nested objects and arrays.
   /// - Throws: the first error.
   package static func parse(_ bytes: [UInt8], numbers: ClosedRange<Int64>? = nil, levels: Int = deepest)
@@ -46,6 +50,7 @@ package struct JSONSyntax {
   private let numbers: ClosedRange<Int64>?
   private let levels: Int
   private var position = 0
+  private var values = 0
 
   private init(bytes: [UInt8], numbers: ClosedRange<Int64>?, levels: Int) {
     self.bytes = bytes
@@ -66,6 +71,8 @@ package struct JSONSyntax {
   }
 
   private mutating func value(atDepth depth: Int) throws(ParseError) -> JSONValue {
+    values += 1
+    guard values <= Self.mostValues else { throw .tooManyValues }
     skipSpace()
     switch next {
     case UInt8(ascii: "{"): return .object(try members(atDepth: depth + 1))
@@ -222,6 +229,7 @@ extension JSONSyntax {
       guard numbers?.contains(number) ?? true else { throw .number }
       return .integer(number)
     }
+    // Rounded to a `Double`, as in RFC 8785, also if it is whole then.
     guard numbers == nil, let number = Double(text), number.isFinite else { throw .number }
     return Int64(exactly: number).map { .integer($0) } ?? .fraction(number)
   }

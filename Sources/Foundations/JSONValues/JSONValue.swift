@@ -10,7 +10,7 @@ package enum JSONValue: Equatable, Sendable {
   case list([JSONValue])
   case object([String: JSONValue])
 
-  /// Parses one JSON text in UTF-8. Nil if `JSONSyntax` rejects it or a number is too large for a `Double`.
+  /// Parses one JSON text in UTF-8. Nil if `JSONSyntax` rejects it.
   package init?(parsing bytes: [UInt8]) { self.init(parsing: bytes, levels: JSONSyntax.deepest) }
 
   /// - Parameter levels: the maximum number of nested objects and arrays.

@@ -37,8 +37,8 @@ static inline int approval_linux_overwrite_freed_memory(void) { return mallopt(M
 /// Gives pages with nothing but freed memory back to the kernel. Returns 1 if there were any.
 static inline int approval_linux_give_back_freed_memory(void) { return malloc_trim(0); }
 
-/// Lets each arena keep up to 4 MiB of freed memory, and pieces of up to 1 MiB in it: glibc gives back what is above
-/// 128 KiB at once. Returns 1 on success.
+/// Lets each arena keep up to 4 MiB of freed memory, and pieces of up to 1 MiB in it: glibc would give back what is
+/// above 128 KiB, at first, at once. Returns 1 on success.
 static inline int approval_linux_keep_freed_memory(void) {
   return mallopt(M_TRIM_THRESHOLD, 4 << 20) == 1 && mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1;
 }

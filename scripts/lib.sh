@@ -147,6 +147,10 @@ build_jobs() {
 read -ra debug_options <<<"${DEBUG_BUILD_OPTIONS:-}"
 readonly debug_options
 
+# Builds all programs and tests. Tests of XCTest, of which there are none, need not be found.
+test_build=(swift build "${debug_options[@]}" --jobs "$(build_jobs)" --build-tests --disable-xctest)
+readonly test_build
+
 # Options of the release builds that are installed or measured. LLD makes smaller programs: no symbols for libraries to
 # find, compact relocations (glibc 2.36), equal functions once (neither Swift nor these programs compare the addresses
 # of functions), no functions that are not used, no tables for C++ exceptions. Immediate binding makes the table of
@@ -192,6 +196,12 @@ build_programs() {
       swift build "${debug_options[@]}" --jobs "$(build_jobs)" --product "$product" || exit 1
   done
   programs=$(swift build --show-bin-path)
+}
+
+# lines_importing MODULE FOLDER…: each line of Swift code that imports the module (a regular expression), with its file.
+lines_importing() {
+  grep --recursive --line-number --include='*.swift' --extended-regexp \
+    "^[[:space:]]*([@_a-z()]+[[:space:]]+)*import[[:space:]]+([a-z]+[[:space:]]+)?($1)(\$|[.[:space:]])" "${@:2}"
 }
 
 # The directory of logs that outlive the script, for the analysis of failures.

@@ -34,7 +34,7 @@ enum ProfileRows {
       throw BenchError("perf has no samples: \(reason ?? "")")
     }
     return [
-      Row("server, profile, 32 transactions always under way", text(symbols, by: \.library)),
+      Row("server, profile, \(TransactionRows.abreast) transactions always under way", text(symbols, by: \.library)),
       Row("  the program by module", text(symbols.filter { $0.library == "token-server" }, by: \.module)),
       Row(load.each.what, "with perf beside it: \(load.each.measured)"),
     ]

@@ -9,7 +9,7 @@ final class TransactionRows {
   private static let deviceCount = 64
   private static let portalConnections = 16
   /// The number of concurrent transactions that saturates the server.
-  private static let abreast = 32
+  static let abreast = 32
   private static let saturatedSeconds = 15.0
   /// The goal, per second.
   private static let wantedRate = 500.0

@@ -45,10 +45,10 @@ final class JSONValueEncoder: Encoder {
       return .integer(fitting)
     }
     func fraction(_ number: Double) throws -> JSONValue {
-      guard number.isFinite else {
+      guard let value = JSONValue(number) else {
         throw EncodingError.invalidValue(number, .init(codingPath: [], debugDescription: "not a number in JSON"))
       }
-      return Int64(exactly: number).map { .integer($0) } ?? .fraction(number)
+      return value
     }
     switch value {
     case let text as String: return .text(text)

@@ -230,8 +230,8 @@ extension JSONSyntax {
       return .integer(number)
     }
     // Rounded to a `Double`, as in RFC 8785, also if it is whole then.
-    guard numbers == nil, let number = Double(text), number.isFinite else { throw .number }
-    return Int64(exactly: number).map { .integer($0) } ?? .fraction(number)
+    guard numbers == nil, let number = Double(text), let value = JSONValue(number) else { throw .number }
+    return value
   }
 
   /// - Returns: the number of digits.

@@ -19,6 +19,12 @@ package enum JSONValue: Equatable, Sendable {
     self = value
   }
 
+  /// An integer if the number is one of 64 bits. Nil for infinity and NaN, which JSON has not.
+  init?(_ number: Double) {
+    guard number.isFinite else { return nil }
+    self = Int64(exactly: number).map { .integer($0) } ?? .fraction(number)
+  }
+
   /// The JSON value that the text contains, or the text itself. A value of more than 16 levels is text, so that it can
   /// be a part of a message of at most `JSONSyntax.deepest` levels.
   package init(textOrJSON text: String) { self = JSONValue(parsing: Array(text.utf8), levels: 16) ?? .text(text) }

@@ -91,11 +91,11 @@ import Testing
     // Fails by the time limit if it waits for the task that holds the name.
     try await store.exclusively("x") {
       try await store.releaseLeases()
-      #expect(try await store.read { try $0.hasLease("x", owner: one) })
+      #expect(try await store.write { try $0.hasLease("x", owner: one) })
     }
     #expect(try await store.write { try $0.acquireLease("x", owner: one, now: now) })
     try await store.releaseLeases()
-    #expect(try await !store.read { try $0.hasLease("x", owner: one) })
+    #expect(try await !store.write { try $0.hasLease("x", owner: one) })
     try store.close()
   }
 
@@ -123,6 +123,48 @@ import Testing
     }
     #expect(time < .seconds(30))
     try hasty.close()
+    try store.close()
+  }
+
+  @Test("A server whose clock is minutes ahead takes the others for running, and forgets nothing of theirs")
+  func wrongClock() async throws {
+    let another = try #require(other.store.sharedBy?.server)
+    let now = ServerClock.system.now()
+    _ = try await other.store.write { try $0.noteServer(another, now: now) }
+    let proof = [UInt8](repeating: 1, count: 16)
+    #expect(try await other.store.write { try $0.use(proof, until: now + .seconds(300)) })
+    #expect(try await other.store.write { try $0.acquireLease("x", owner: another, now: now) })
+    let log = RecordedLog()
+    let ahead = ServerClock { ServerClock.system.now() + .seconds(360) }
+    let membership = Membership(store: store, sharing: try #require(store.sharedBy), clock: ahead, log: log.logger)
+    try await membership.join()
+    #expect(log.all.count == 1 && log.all.allSatisfy { $0.contains("clocks") }, "\(log.all)")
+    #expect(membership.servers.current == 2)
+    _ = try await store.write { try $0.forgetShared(now: ahead.now()) }
+    #expect(try await !store.write { try $0.use(proof, until: ahead.now() + .seconds(300)) })
+    let own = try #require(store.sharedBy?.server)
+    #expect(try await !store.write { try $0.acquireLease("x", owner: own, now: ahead.now()) })
+    try store.close()
+  }
+
+  @Test("An event that is posted before the first look is announced") func early() async throws {
+    let (device, hub) = (ClientID("D"), EventHub())
+    let start = hub.events(of: device, after: nil).cursor
+    let sharing = try #require(EventSharing(store: store, mailboxes: nil, clock: .system, log: RecordedLog().logger))
+    let announcer = ServerAnnouncer(hub: hub, callbacks: AsyncSignal(), log: RecordedLog().logger)
+    func post(_ id: String) async throws {
+      let event = SharedEvent(
+        .init(clientID: device, event: DeviceEvent(.request, transactionID: id)), isMailed: true)
+      try await other.store.write { try $0.post([event], from: "", now: ServerClock.system.now()) }
+    }
+    try await post("before")
+    let reader = try await EventSharing.Reader(of: sharing, announcer: announcer)
+    try await post("after")
+    let running = Task { try await reader.run() }
+    try await eventually("the event is announced") { !hub.events(of: device, after: start).events.isEmpty }
+    #expect(hub.events(of: device, after: start).events.map(\.transactionID) == ["after"])
+    running.cancel()
+    _ = try? await running.finished()
     try store.close()
   }
 

@@ -61,16 +61,21 @@ package final class DeviceClient: @unchecked Sendable {
   package func register(
     _ credential: String, headers: [String] = [], boardSerial: String? = nil, from source: String? = nil
   ) throws -> Curl.Reply {
+    let (arguments, input) = registration(credential, headers: headers, boardSerial: boardSerial)
+    let reply = try server.curl((source.map { ["--interface", $0] } ?? []) + arguments, input: input)
+    if reply.status == 201 { clientID = try reply.decoded(RegistrationResponse.self).clientID }
+    return reply
+  }
+
+  /// The curl command of a registration.
+  package func registration(
+    _ credential: String, headers: [String] = [], boardSerial: String? = nil
+  ) -> Curl.Command {
     let registration = RegistrationRequest(
       clientName: "Test device", softwareID: "approval-token", softwareVersion: "1.0.0", key: JWK(key.publicKey),
       capabilities: .init(display: .none, keypad: false, button: true, led: .mono), boardSerial: boardSerial)
-    let reply = try server.curl(
-      [
-        "--header", "Authorization: Bearer \(credential)", "--header", "Content-Type: application/json",
-      ] + headers.flatMap { ["--header", $0] } + (source.map { ["--interface", $0] } ?? [])
-        + [server.url + "/oauth/register"], input: JSON.encode(registration))
-    if reply.status == 201 { clientID = try reply.decoded(RegistrationResponse.self).clientID }
-    return reply
+    let all = ["Authorization: Bearer \(credential)", "Content-Type: application/json"] + headers
+    return (all.flatMap { ["--header", $0] } + [server.url + "/oauth/register"], JSON.encode(registration))
   }
 
   @discardableResult

@@ -87,6 +87,14 @@ struct ProcessorShares {
     return "\(share(own)) of a core server, \(share(client)) load client, \(share(others)) others and kernel"
   }
 
+  /// Whether the processor limits what is measured.
+  var limit: String {
+    let (own, client, others) = seconds
+    let (busy, cores) = ((own + client + others) / (Instant.now - began), sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    return
+      "\(busy < 0.9 * Double(cores) ? "not the processor" : "the processor"): \(busy.text(2)) of \(cores) cores busy"
+  }
+
   /// The time for each of `count` transactions, from the beginning until now.
   func text(forEachOf count: Int) -> String {
     let (own, client, others) = seconds

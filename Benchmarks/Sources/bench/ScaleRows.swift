@@ -22,7 +22,7 @@ enum ScaleRows {
     let (saturation, below) = try TransactionRows.saturation(of: server)
     return [
       Row(name, "\(saturation.perSecond.text(0)) answered per second; \(saturation.latency)"),
-      saturation.each,
+      Row("  limited by", saturation.limit), saturation.each,
       Row(
         "  70 % of that rate", "\(below.perSecond.text(0)) answered per second; \(below.latency)", goal: "p99 < 100 ms",
         met: below.unanswered == 0 && below.p99 < 0.1),

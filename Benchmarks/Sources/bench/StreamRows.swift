@@ -77,7 +77,7 @@ final class StreamRows {
     try site.requireNoFailures()
     guard opened == count else { throw BenchError("only \(opened) of \(count) streams were open after 120 s") }
     let seconds = Instant.now - began
-    let shares = processor.text
+    let (shares, limit) = (processor.text, processor.limit)
     let perSecond = Double(count - former) / seconds
     site.loop.run(for: 5)
     let idleBefore = server.readings.processorSeconds
@@ -95,6 +95,7 @@ final class StreamRows {
       Row(
         "\(name), \(count) idle streams: opening",
         "\(perSecond.text(0)) per second (\(seconds.text(1)) s for \(count - former)); \(shares)"),
+      Row("  limited by", limit),
       Row("\(name), \(count) idle streams: processor", "\((idle * 100).text(1)) % of a core, heartbeats included"),
     ]
   }

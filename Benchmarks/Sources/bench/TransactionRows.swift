@@ -139,6 +139,8 @@ final class TransactionRows {
     let p99: Double
     let unanswered: Int
     let shares: String
+    /// What limits the rate.
+    let limit: String
     /// The processor time of each transaction.
     let each: Row
     /// Of each server.
@@ -165,7 +167,7 @@ final class TransactionRows {
     }
     let elapsed = Instant.now - began
     let answered = latencies.count
-    let shares = processor.text
+    let (shares, limit) = (processor.text, processor.limit)
     let each = Row(
       "  processor for each", processor.text(forEachOf: answered), goal: "≤ 2.5 ms server",
       met: processor.server(forEachOf: answered) <= 0.0025)
@@ -183,7 +185,7 @@ final class TransactionRows {
       perSecond: Double(answered) / elapsed,
       latency: "p50 \(milliseconds(0.5)) ms, p99 \(milliseconds(0.99)) ms, worst \(milliseconds(1)) ms",
       p99: sample.quantile(0.99), unanswered: unanswered,
-      shares: shares, each: each, memory: server.processes.map(\.memory).joined(separator: "; "),
+      shares: shares, limit: limit, each: each, memory: server.processes.map(\.memory).joined(separator: "; "),
       growth: "\(growth.text(1)) KiB")
   }
 }

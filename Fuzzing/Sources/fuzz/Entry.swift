@@ -15,6 +15,7 @@ private let targets: [String: FuzzTarget] = [
   "device-bodies": readDeviceBody,
   "event-stream": readEventStream,
   "hid": readHID,
+  "json": readJSONText,
   "key-cards": readKeyCard,
   "listener-requests": readListenerRequest,
   "mqtt": readMQTTPayload,

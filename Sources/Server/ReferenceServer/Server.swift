@@ -73,9 +73,10 @@ struct Server {
     let worker = callbackWorker(store, clock, callbacksDue)
     // Events of commands and of other servers.
     let events: any Service =
-      eventSharing.map { EventSharing.Reader(sharing: $0, announcer: announcer) }
-      ?? OutboxService(
-        store: store, wakePipe: WakePipe(path: directory.wakePipeFile), announcer: announcer, clock: clock)
+      if let eventSharing { try await EventSharing.Reader(of: eventSharing, announcer: announcer) } else {
+        OutboxService(
+          store: store, wakePipe: WakePipe(path: directory.wakePipeFile), announcer: announcer, clock: clock)
+      }
     let report = UnreadableRowReport(store: store, log: log)
     // The first to start is the last to end: health checks answer while the server drains.
     let operations = operationsService(store, hub, clock) { operationsListen.finish() }

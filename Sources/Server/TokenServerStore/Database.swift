@@ -5,8 +5,13 @@ import TokenServerCore
 /// schema.
 package struct Database: ServerRecords {
   let transaction: any SQLTransaction
+  /// How much the clock of servers that share the database is ahead of this server's: zero, or as it was last measured.
+  let clockDifference: Duration
 
-  init(_ transaction: any SQLTransaction) { self.transaction = transaction }
+  init(_ transaction: any SQLTransaction, clockDifference: Duration = .zero) {
+    self.transaction = transaction
+    self.clockDifference = clockDifference
+  }
 
   var dialect: SQLDialect { transaction.dialect }
 

@@ -34,6 +34,16 @@ package struct Store: Sendable {
     package let server: String
     /// How long to wait for another server.
     let patience: Duration
+    fileprivate let clockDifference = ClockDifference()
+  }
+
+  private final class ClockDifference: Sendable {
+    private let measured = Mutex(Duration.zero)
+
+    var duration: Duration {
+      get { measured.withLock(\.self) }
+      set { measured.withLock { $0 = newValue } }
+    }
   }
 
   private init(_ database: any SQLDatabase, reserved: any SQLDatabase, sharedBy: Sharing? = nil) {
@@ -130,6 +140,25 @@ package struct Store: Sendable {
   private static let busy = StorageUnavailableError.busy("another server verifies attempts of the same user")
   private static let crowded = StorageUnavailableError.busy("too many attempts of the same user wait")
 
+  /// How much the database's clock is ahead of this server's, as it was last measured; nil for the embedded database.
+  package var clockDifference: Duration? { sharedBy?.clockDifference.duration }
+
+  /// Measures how much the database's clock is ahead of this server's. What servers tell each other has the time of the
+  /// database's clock, so that one whose clock is wrong does not take the others for ended.
+  /// - Returns: the difference; the former one if the database took longer than a second to answer.
+  package func measureClock(_ clock: ServerClock) async throws -> Duration {
+    guard let sharedBy else { return .zero }
+    let (sent, began) = (clock.now(), Uptime.now())
+    let time = try await readBesideRequests { try $0.databaseTime() }
+    let taken = Uptime.now() - began
+    if taken < .seconds(1) { sharedBy.clockDifference.duration = time - (sent + taken / 2) }
+    return sharedBy.clockDifference.duration
+  }
+
+  private func records(_ transaction: any SQLTransaction) -> Database {
+    Database(transaction, clockDifference: clockDifference ?? .zero)
+  }
+
   /// Wakes the other servers after a change with events. An engine without NOTIFY lets them find the events when they
   /// look the next time, within a second.
   /// - Parameter devices: those of the events; nil for any.
@@ -154,7 +183,7 @@ package struct Store: Sendable {
   }
 
   package func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
-    try await database.read { try body(Database($0)) }
+    try await database.read { try body(records($0)) }
   }
 
   /// Runs `change` as one transaction, and returns when it is durable. An error rolls it back. `change` may run more
@@ -166,7 +195,7 @@ package struct Store: Sendable {
   ) async throws -> Value {
     let (leases, server) = (Self.leases, sharedBy?.server ?? "")
     return try await database.write(isUrgent: isUrgent) { transaction in
-      let database = Database(transaction)
+      let database = records(transaction)
       for name in leases where try !database.hasLease(name, owner: server) { throw Self.busy }
       return try change(database)
     }
@@ -176,21 +205,21 @@ package struct Store: Sendable {
   package func writeStatement<Value: Sendable>(
     isUrgent: Bool = true, _ change: @escaping @Sendable (Database) throws -> Value
   ) async throws -> Value {
-    try await database.writeStatement(isUrgent: isUrgent) { try change(Database($0)) }
+    try await database.writeStatement(isUrgent: isUrgent) { try change(records($0)) }
   }
 
   /// As `read`, at once, whatever requests do with the database.
   package func readBesideRequests<Value: Sendable>(
     _ body: @escaping @Sendable (Database) throws -> Value
   ) async throws -> Value {
-    try await reserved.read { try body(Database($0)) }
+    try await reserved.read { try body(records($0)) }
   }
 
   /// As an urgent `write`, in no lease. With PostgreSQL at once, whatever requests do with the database.
   package func writeBesideRequests<Value: Sendable>(
     _ change: @escaping @Sendable (Database) throws -> Value
   ) async throws -> Value {
-    try await reserved.write(isUrgent: true) { try change(Database($0)) }
+    try await reserved.write(isUrgent: true) { try change(records($0)) }
   }
 
   /// The store for the core.

@@ -118,8 +118,21 @@ extension EventSharing {
   /// Reads what others post, until the server ends: at once the events for devices of this server, and every second
   /// all, in case that a notification did not arrive.
   struct Reader: Service {
-    let sharing: EventSharing
-    let announcer: ServerAnnouncer
+    private let sharing: EventSharing
+    private let announcer: ServerAnnouncer
+    private let known: Progress
+
+    /// Before the server accepts requests: what was posted until then is not announced, because each device gets its
+    /// list of requests when it connects.
+    init(of sharing: EventSharing, announcer: ServerAnnouncer) async throws {
+      self.sharing = sharing
+      self.announcer = announcer
+      known = try await sharing.store.read { records in
+        let highest = try records.newestEvent()
+        let seen = try records.events(after: highest - EventSharing.window, notFrom: "") { _, _ in false }
+        return Progress(highest: highest, seen: Set(seen.map(\.number)))
+      }
+    }
 
     /// What notifications have named since the last query.
     private struct Notified {
@@ -148,7 +161,7 @@ extension EventSharing {
         wakeUp.ring()
       }
       await cancelWhenGracefulShutdown {
-        var progress = Progress()
+        var progress = known
         var lastLook: ContinuousClock.Instant?
         while !Task.isCancelled {
           let news = notified.withLock { notified in
@@ -156,8 +169,7 @@ extension EventSharing {
             return notified
           }
           let now = ContinuousClock.now
-          let looks =
-            progress.isFirst || news.isForAny || lastLook.map { now - $0 >= EventSharing.lookEvery } ?? true
+          let looks = news.isForAny || lastLook.map { now - $0 >= EventSharing.lookEvery } ?? true
           if looks { lastLook = now }
           do { try await read(looks ? nil : news.devices, &progress) } catch {
             if !(error is CancellationError) { sharing.log.error("events of other servers: \(error)") }
@@ -170,21 +182,19 @@ extension EventSharing {
 
     private struct Progress {
       /// The highest number of all events that were looked for.
-      var highest: Int64 = 0
-      var seen: Set<Int64> = []
+      var highest: Int64
+      var seen: Set<Int64>
       /// Of the seen ones, those whose hint could not be taken over because the database failed.
       var unmailed: Set<Int64> = []
-      var isFirst = true
     }
 
     /// - Parameter devices: nil for all devices.
     private func read(_ devices: Set<ClientID>?, _ progress: inout Progress) async throws {
-      let (seen, isFirst) = (progress.seen.subtracting(progress.unmailed), progress.isFirst)
+      let seen = progress.seen.subtracting(progress.unmailed)
       let found = try await sharing.store.read {
         [lowest = progress.highest - EventSharing.window, server = sharing.sharing.server, announcer] in
         try $0.events(after: lowest, notFrom: server, for: devices) { number, device in
-          // A device that connects after the start gets its list of requests.
-          !isFirst && !seen.contains(number) && announcer.concerns(device)
+          !seen.contains(number) && announcer.concerns(device)
         }
       }
       var failure: (any Error)?
@@ -204,7 +214,6 @@ extension EventSharing {
       guard devices == nil else { return }
       progress.highest = max(progress.highest, found.last?.number ?? 0)
       progress.seen = progress.seen.filter { [highest = progress.highest] in $0 > highest - 2 * EventSharing.window }
-      progress.isFirst = false
     }
   }
 }

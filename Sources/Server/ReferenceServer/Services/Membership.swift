@@ -10,6 +10,8 @@ import TokenServerStore
 final class Membership: Sendable {
   private static let beatEvery = Duration.seconds(2)
   private static let forgetEvery = Duration.seconds(30)
+  /// Requests expire early or late by as much.
+  private static let largestClockDifference = Duration.seconds(5)
   /// The maximum number of devices in one transaction.
   private static let batch = 500
 
@@ -22,6 +24,7 @@ final class Membership: Sendable {
   /// Devices whose connection changed since it was last stored.
   private let changes = Mutex<[ClientID: Bool]>([:])
   private let changed = AsyncSignal()
+  private let isClockWrong = Mutex(false)
 
   init(store: Store, sharing: Store.Sharing, clock: ServerClock, log: Logger) {
     self.store = store
@@ -96,12 +99,25 @@ final class Membership: Sendable {
 
   /// - Returns: whether this server was new to the others.
   private func noteServer() async throws -> Bool {
+    report(clockDifference: try await store.measureClock(clock))
     let now = clock.now()
     let (isNew, running) = try await store.writeBesideRequests { [server = sharing.server] in
       try $0.noteServer(server, now: now)
     }
     servers.set(running)
     return isNew
+  }
+
+  /// - Parameter difference: how much the database's clock is ahead.
+  private func report(clockDifference difference: Duration) {
+    let isWrong = abs(difference.milliseconds) > Self.largestClockDifference.milliseconds
+    let hasChanged = isClockWrong.withLock { known in
+      defer { known = isWrong }
+      return known != isWrong
+    }
+    guard hasChanged else { return }
+    let text = "the clocks of this server and of the database differ by \(difference.milliseconds) ms"
+    if isWrong { log.warning("\(text): synchronize them (NTP)") } else { log.notice("\(text) only") }
   }
 
   /// - Returns: when fewer changes than a full batch are left.

@@ -26,6 +26,7 @@ package enum ServerMetrics {
       "Connections to PostgreSQL that were lost, or could not be opened.",
     "token_server_database_conflicts_total":
       "Changes that PostgreSQL canceled for a concurrent one. They are repeated.",
+    "token_server_clock_difference_seconds": "How much PostgreSQL's clock is ahead of this server's.",
     "token_server_database_wait_seconds": "How long transactions waited for a connection to PostgreSQL.",
   ]
 

@@ -75,8 +75,9 @@ struct ActivationService: Sendable {
           }
           return .device(clientID)
         }
-        try database.insertDevice(id: newID, registration: registration, key: key, credential: code, now: now)
+        // First, so that of two servers one waits for the other here, and then finds its device.
         try database.bindActivationCode(code, to: newID, profile: nil)
+        try database.insertDevice(id: newID, registration: registration, key: key, credential: code, now: now)
         return .device(newID)
       }
       let fleet = try database.adoptFleetToken(fleetHashes)

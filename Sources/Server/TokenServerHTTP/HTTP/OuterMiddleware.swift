@@ -78,7 +78,8 @@ struct OuterMiddleware: RouterMiddleware {
       return isDevice ? .problem(Problem(.notFound, issuer: origin.issuer)) : ResponseError.notFound.response
     default:
       // The text of an unexpected error may contain client data; its type name does not.
-      let what = (error as? CorruptRowError)?.description ?? "\(type(of: error))"
+      let what =
+        (error as? CorruptRowError)?.description ?? (error as? any SQLError)?.cause ?? "\(type(of: error))"
       log.error("\(request.method) \(request.uri.path) failed: \(what)")
       guard isDevice else { return ResponseError(.internalServerError, "server_error").response }
       return .problem(Problem(status: 500, title: "Internal Server Error"))

@@ -86,6 +86,10 @@ package struct OperationsInterface: Sendable {
     set("token_server_devices_connected", connected.streams, [("by", "stream")])
     set("token_server_devices_connected", connected.polls, [("by", "poll")])
     set("token_server_database_waiting", store.waiting)
+    if let difference = store.clockDifference {
+      registry.makeMeter(label: "token_server_clock_difference_seconds", dimensions: [])
+        .set(Double(difference.milliseconds) / 1000)
+    }
     if let connections = store.connections {
       set("token_server_database_connections", connections.used, [("state", "used")])
       set("token_server_database_connections", connections.idle, [("state", "idle")])

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// An error that the database reports, or the loss of the connection.
-struct PostgreSQLError: SQLError, CustomStringConvertible {
+package struct PostgreSQLError: SQLError, CustomStringConvertible {
   /// Five characters (PostgreSQL's manual, appendix A); empty if the connection is lost.
   let state: String
   /// The database's message without the values of the statement.
   let message: String
 
-  var description: String { state.isEmpty ? message : "\(message) (SQLSTATE \(state))" }
+  package var cause: String { description }
+
+  package var description: String { state.isEmpty ? message : "\(message) (SQLSTATE \(state))" }
 
   /// The transaction conflicted with another one and can be repeated.
   var isConflict: Bool { state == "40001" || state == "40P01" }

@@ -4,22 +4,31 @@ package import TokenServerCore
 
 /// What servers on one PostgreSQL database tell each other. A SQLite file has one server and none of these tables.
 extension Database {
-  /// How long a server counts as running after it last wrote the time. The clocks of all servers must agree to within a
-  /// few seconds.
+  /// How long a server counts as running after it last wrote the time.
   package static var serverLifetime: Duration { .seconds(10) }
+
+  /// The time of the database's clock.
+  func databaseTime() throws -> Timestamp {
+    let time = try row("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now_ms")
+    guard let time else { throw CorruptRowError("now_ms", "is missing") }
+    return try time.time("now_ms")
+  }
+
+  /// The time of the clock that all servers have in common.
+  private func shared(_ now: Timestamp) -> Timestamp { now + clockDifference }
 
   /// Writes that the server runs.
   /// - Returns: whether it was new to the others, and the number of running servers.
   package func noteServer(_ id: String, now: Timestamp) throws -> (isNew: Bool, running: Int) {
-    let isKnown = try run("UPDATE server SET seen_at_ms = ? WHERE id = ?", [now, id]) > 0
-    if !isKnown { try run("INSERT INTO server (id, seen_at_ms) VALUES (?, ?)", [id, now]) }
+    let isKnown = try run("UPDATE server SET seen_at_ms = ? WHERE id = ?", [shared(now), id]) > 0
+    if !isKnown { try run("INSERT INTO server (id, seen_at_ms) VALUES (?, ?)", [id, shared(now)]) }
     return (!isKnown, try runningServers(now: now))
   }
 
   /// The number of servers that run on the database, as far as it knows; 0 for a SQLite file.
   package func runningServers(now: Timestamp) throws -> Int {
     guard dialect == .postgreSQL else { return 0 }
-    return try row("SELECT COUNT(*) AS count FROM server WHERE seen_at_ms > ?", [now - Self.serverLifetime])
+    return try row("SELECT COUNT(*) AS count FROM server WHERE seen_at_ms > ?", [shared(now) - Self.serverLifetime])
       .map { try $0.count("count") } ?? 0
   }
 
@@ -34,6 +43,7 @@ extension Database {
   /// server has read.
   /// - Returns: whether there may be more.
   package func forgetShared(now: Timestamp) throws -> Bool {
+    let now = shared(now)
     let ended = try rows("SELECT id FROM server WHERE seen_at_ms < ?", [now - .seconds(60)])
     for row in ended { try removeServer(row.text("id")) }
     let areMoreProofs = try deleteBatch(of: "used_proof", "fingerprint", where: "expires_at_ms < ?", [now])
@@ -47,7 +57,7 @@ extension Database {
   package func use(_ fingerprint: [UInt8], until: Timestamp) throws -> Bool {
     try run(
       "INSERT INTO used_proof (fingerprint, expires_at_ms) VALUES (?, ?) ON CONFLICT DO NOTHING",
-      [fingerprint, until]) == 1
+      [fingerprint, shared(until)]) == 1
   }
 
   // MARK: Leases
@@ -62,11 +72,12 @@ extension Database {
       INSERT INTO lease (name, owner) VALUES (?, ?)
       ON CONFLICT (name) DO UPDATE SET owner = excluded.owner
       WHERE lease.owner = excluded.owner OR lease.owner NOT IN (SELECT id FROM server WHERE seen_at_ms > ?)
-      """, [name, owner, now - Self.serverLifetime]) == 1
+      """, [name, owner, shared(now) - Self.serverLifetime]) == 1
   }
 
+  /// Locks the lease until the end of the transaction, so that no other server takes it before.
   func hasLease(_ name: String, owner: String) throws -> Bool {
-    try row("SELECT 1 FROM lease WHERE name = ? AND owner = ?", [name, owner]) != nil
+    try row("SELECT 1 FROM lease WHERE name = ? AND owner = ? FOR UPDATE", [name, owner]) != nil
   }
 
   func releaseLease(_ name: String, owner: String) throws {
@@ -92,7 +103,7 @@ extension Database {
       """
       SELECT 1 FROM connected_device JOIN server ON server.id = connected_device.server_id
       WHERE client_id = ? AND seen_at_ms > ?
-      """, [device, now - Self.serverLifetime]) != nil
+      """, [device, shared(now) - Self.serverLifetime]) != nil
   }
 
   // MARK: Events
@@ -103,7 +114,7 @@ extension Database {
     for event in events {
       try run(
         "INSERT INTO outbox (client_id, event, origin, is_mailed, at_ms) VALUES (?, ?, ?, ?, ?)",
-        [event.notice.clientID, JSON.encode(event.notice.event), server, event.isMailed, now])
+        [event.notice.clientID, JSON.encode(event.notice.event), server, event.isMailed, shared(now)])
     }
   }
 
@@ -116,6 +127,11 @@ extension Database {
   /// Wakes the servers, so that they read the events at once.
   func notifyServers(_ payload: String) throws {
     _ = try row("SELECT pg_notify(?, ?)", [PostedEvents.channel, payload])
+  }
+
+  /// The highest number of an event; 0 if there is none.
+  package func newestEvent() throws -> Int64 {
+    try row("SELECT rowid FROM outbox ORDER BY rowid DESC LIMIT 1").map { Int64(try $0.size("rowid")) } ?? 0
   }
 
   /// The events of other servers and of commands. The numbers of events that are posted at the same time can become

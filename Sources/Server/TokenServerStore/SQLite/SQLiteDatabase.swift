@@ -73,4 +73,6 @@ extension ResultCode {
   }
 }
 
-extension DatabaseError: SQLError {}
+extension DatabaseError: SQLError {
+  package var cause: String { "\(message ?? "no message") (SQLite \(extendedResultCode.rawValue))" }
+}

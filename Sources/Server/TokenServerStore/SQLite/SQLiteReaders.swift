@@ -41,7 +41,9 @@ final class SQLiteReaders: Sendable {
   func close() { unused.withLock { $0 = [] } }
 }
 
-extension SQLiteError: SQLError {}
+extension SQLiteError: SQLError {
+  package var cause: String { description }
+}
 
 private struct SQLiteSnapshot: SQLTransaction {
   let reader: SQLiteReaders.Reader

@@ -66,7 +66,10 @@ protocol SQLRow {
 }
 
 /// An error of a statement or of the connection.
-protocol SQLError: Error {}
+package protocol SQLError: Error {
+  /// The engine's code and message, without the values of the statement.
+  var cause: String { get }
+}
 
 /// A text contains U+0000, which the database cannot store, and so does not have.
 package struct UnstorableTextError: Error {}

@@ -248,11 +248,11 @@ import Testing
     }
     let hints = Hints()
     let polling = Task { try await feed.run { hints.add($0) } }
-    try await eventually { hints.all.count == 2 }
+    try await eventually("two hints") { hints.all.count == 2 }
     // The delivery report, beside the next poll.
     await server.clock.untilAsleep(2)
     server.clock.advance(by: EventFeed.reportDelay)
-    try await eventually {
+    try await eventually("the report of the delivery") {
       http.requests.contains {
         $0.url.hasSuffix("/events/acks") && String(decoding: $0.body, as: UTF8.self).contains(#""transactions":["t"]"#)
       }

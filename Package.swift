@@ -520,8 +520,8 @@ let package = Package(
     tests(
       "ReaderKeyTests",
       of: [
-        "AuthenticatorPlugins", "BuiltPrograms", "CCards", "CPlugIn", "CReaderKey", "Cryptography", "MobileAuth",
-        "Secrets", "TestBadge", "TestSecurityKey", "reader-key-probe",
+        "ApprovalTestKit", "AuthenticatorPlugins", "BuiltPrograms", "CCards", "CPlugIn", "CReaderKey", "Cryptography",
+        "MobileAuth", "Secrets", "TestBadge", "TestSecurityKey", "reader-key-probe",
       ]),
     tests(
       "ReaderBadgeTests",
@@ -529,13 +529,16 @@ let package = Package(
         "AuthenticatorPlugins", "BuiltPrograms", "Cryptography", "MobileAuth", "Secrets", "TestBadge", "reader-badge",
       ]),
     // A PIV card and pcscd with a virtual reader for tests.
-    testSupport("TestBadge", over: ["BuiltPrograms", "COpenSSL", "Cryptography", "FreePorts", "Threads"]),
+    testSupport(
+      "TestBadge", over: ["ApprovalTestKit", "BuiltPrograms", "COpenSSL", "Cryptography", "FreePorts", "Threads"]),
     // A FIDO2 key for tests, and `reader-key` with it in place of the hidraw nodes.
     testSupport("TestSecurityKey", over: ["Cryptography", "TestBadge", "Threads"]),
     .executableTarget(name: "reader-key-probe", dependencies: ["CReaderKey"], path: "Tests/Support/reader-key-probe"),
     tests(
       "AuthenticatorPluginsTests",
-      of: ["AuthenticatorPlugins", "JSONSchema", "JSONValues", "MobileAuth", "Secrets", "TOMLSyntax"]),
+      of: [
+        "ApprovalTestKit", "AuthenticatorPlugins", "JSONSchema", "JSONValues", "MobileAuth", "Secrets", "TOMLSyntax",
+      ]),
     tests("MobileAuthTests", of: ["MobileAuth", "Secrets", "ApprovalTestKit"]),
     tests("FrontPanelTests", of: ["FrontPanel", "MobileAuth", "Secrets", "ApprovalTestKit"]),
     // What an attacker obtains with a PIN and a copy of the storage. The memory of a running token is searched for it.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Foundation
 import Glibc
 import MobileAuth
@@ -102,7 +103,7 @@ import Testing
         """#)
       let events = await plugin.events(limit: .milliseconds(limit))
       guard events == [.waiting("x"), .failed("no answer within \(limit) ms")] else { continue }
-      #expect(await plugin.until { $0.isGone })
+      try await eventually("the end of the program") { plugin.isGone ? () : nil }
       return
     }
     Issue.record("no use ends at its time limit")
@@ -120,7 +121,7 @@ import Testing
       time.sleep(300)'
       """#)
     #expect(await plugin.events() == [data([1, 2, 3])])
-    #expect(await plugin.until { $0.isGone })
+    try await eventually("the end of the program") { plugin.isGone ? () : nil }
   }
 
   @Test("A use that is no longer wanted ends the program") func cancellation() async throws {
@@ -129,7 +130,7 @@ import Testing
       #expect(event == .waiting("x"))
       break
     }
-    #expect(await plugin.until { $0.isGone })
+    try await eventually("the end of the program") { plugin.isGone ? () : nil }
   }
 
   @Test("A program that is not there, or cannot be started, is not available") func missing() async throws {

@@ -50,16 +50,6 @@ final class TestPlugin: Sendable {
     step: .authenticate, server: "h", account: "alice", authenticator: "badge", challenge: [UInt8](0..<32),
     registration: [1, 2])
 
-  /// Waits until a file of the script has this content, at most 60 s.
-  func until(_ isDone: (TestPlugin) -> Bool) async -> Bool {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while !isDone(self) {
-      guard ContinuousClock.now < deadline else { return false }
-      try? await Task.sleep(for: .milliseconds(5))
-    }
-    return true
-  }
-
   /// Whether no process has the number that the script wrote into `pid`.
   var isGone: Bool {
     guard let pid = written("pid").flatMap(pid_t.init) else { return false }

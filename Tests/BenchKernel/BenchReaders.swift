@@ -24,7 +24,7 @@ final class KeyOnTheBus {
 
   func unplug() throws {
     isUnplugged.store(true, ordering: .relaxed)
-    thread?.join()
+    thread?.join("the security key on the bus")
     thread = nil
     close(gadget)
     close(connection)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Dispatch
 import Glibc
 import Secrets
 import Synchronization
@@ -124,19 +125,32 @@ func inputDevicesAppear() async throws -> Bool {
 /// A thread: a write to a gadget blocks until the host reads, and must not block the test's own thread.
 final class Thread {
   private var thread = pthread_t()
+  private let ended = DispatchSemaphore(value: 0)
 
   init(_ body: @escaping () -> Void) {
     final class Box {
       let body: () -> Void
       init(_ body: @escaping () -> Void) { self.body = body }
     }
+    let box = Box { [ended] in
+      body()
+      ended.signal()
+    }
     pthread_create(
       &thread, nil,
       {
         Unmanaged<Box>.fromOpaque($0!).takeRetainedValue().body()
         return nil
-      }, Unmanaged.passRetained(Box(body)).toOpaque())
+      }, Unmanaged.passRetained(box).toOpaque())
   }
 
-  func join() { pthread_join(thread, nil) }
+  /// Waits for its end, at most 60 s.
+  /// - Parameter what: what it does, named in the issue.
+  func join(_ what: String) {
+    guard ended.wait(timeout: .now() + 60) == .success else {
+      Issue.record("not within 60 s: the end of \(what)")
+      return
+    }
+    pthread_join(thread, nil)
+  }
 }

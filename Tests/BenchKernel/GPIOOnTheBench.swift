@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import GPIO
 import Glibc
 import Testing
@@ -29,8 +30,7 @@ private final class Bank {
   func close() { lines.close() }
 
   func next() async -> InputEvent? {
-    for await event in events { return event }
-    return nil
+    await events.elements(until: "the next event of the bank") { _ in true }.first
   }
 
   func nextEdge() async throws -> (isActive: Bool, at: Duration) {

@@ -153,7 +153,7 @@ final class KeypadOnTheBench {
     let usages = (0..<500).map { UInt8(0x59 + $0 % 10) }
     let sender = Thread { try? plug.type(usages) }
     #expect(await recorder.next(500) == String(repeating: "1234567890", count: 50))
-    sender.join()
+    sender.join("the typing")
     keypad.close()
   }
 

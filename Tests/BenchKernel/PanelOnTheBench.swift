@@ -49,12 +49,10 @@ final class PanelOnTheBench: Sendable {
       try await Task.sleep(for: .milliseconds(700))
       try await action()
     }
-    var events: [PanelEvent] = []
-    for await event in panel.events(for: prompt) {
-      events.append(event)
-      if case .dark = event { break }
+    let events = await panel.events(for: prompt).elements(until: "the end of the prompt") {
+      if case .dark = $0 { true } else { false }
     }
-    try await person.finished(within: .seconds(180))
+    try await person.finished("the end of what the user does")
     return events
   }
 
@@ -109,7 +107,9 @@ final class PanelOnTheBench: Sendable {
     try await Task.sleep(for: .milliseconds(300))
     try await untilNoTrouble()
     // What the LED showed meanwhile was not seen.
-    for await event in panel.events(for: .confirmation) { #expect(event == .lit) }
+    for event in await panel.events(for: .confirmation).elements(until: "the end of the prompt") {
+      #expect(event == .lit)
+    }
     let again = try await outcome { [self] in try await hold(.button, for: .milliseconds(1200)) }
     #expect(gestures(again) == [.hold], "\(again)")
   }

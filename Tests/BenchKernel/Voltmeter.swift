@@ -28,7 +28,7 @@ final class Voltmeter {
   /// apparent only.
   func stop() -> Set<Set<Bench.Line>> {
     state.withLock { $0.isEnded = true }
-    thread?.join()
+    thread?.join("the measurement")
     return state.withLock { $0.seen }
   }
 }

@@ -10,30 +10,28 @@ extension EntryPanelTests {
   @Test("A hold means nothing while digits are wanted and a double press denies")
   func aHoldMeansNothingWhileDigitsAreWantedAndADoublePressDenies() async throws {
     try await onPanel { panel in
-      var events = await armed(panel)
+      let events = await armedPrompt(panel)
       let edges: [(Int64, Bool)] = [(0, true), (2000, false), (5000, true), (5100, false), (5300, true), (5400, false)]
       let start = clock.now
       for (at, isDown) in edges {
         let moment = start + .milliseconds(at)
         button.continuation.yield(isDown ? .down(.approve, moment) : .up(moment))
       }
-      var seen: [PanelEvent] = []
-      while let event = await events.next() { seen.append(event) }
+      let seen = await events.elements(until: "the end of the prompt")
       #expect(seen == [.touched, .released, .touched, .gesture(Gesture(.doublePress, held: .milliseconds(100)))])
     }
   }
 
   @Test("A short press is delivered, and the prompt continues") func shortPressIsDelivered() async throws {
     try await onPanel { panel in
-      var events = await armed(panel)
+      let events = await armedPrompt(panel)
       let edges: [(Int64, Bool)] = [(0, true), (100, false), (2000, true), (2100, false), (2300, true), (2400, false)]
       let start = clock.now
       for (at, isDown) in edges {
         let moment = start + .milliseconds(at)
         button.continuation.yield(isDown ? .down(.approve, moment) : .up(moment))
       }
-      var seen: [PanelEvent] = []
-      while let event = await events.next() { seen.append(event) }
+      let seen = await events.elements(until: "the end of the prompt")
       let denial = PanelEvent.gesture(Gesture(.doublePress, held: .milliseconds(100)))
       #expect(seen == [.touched, .shortPress, .released, .touched, denial])
     }
@@ -91,10 +89,10 @@ extension EntryPanelTests {
   func darkBeforeThePrompt(isIdle: Bool) async throws {
     try await onPanel { panel in
       button.continuation.yield(.unavailable("line gone"))
-      try await eventually { await !panel.troubles.isEmpty }
+      try await eventually("the line is gone") { await !panel.troubles.isEmpty }
       await panel.show(.pinWanted)
       button.continuation.yield(.up(clock.now))
-      try await eventually { await panel.troubles.isEmpty }
+      try await eventually("the line is back") { await panel.troubles.isEmpty }
       if isIdle { await panel.show(.idle(pending: 0)) }
       var events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
       if !isIdle {
@@ -102,7 +100,7 @@ extension EntryPanelTests {
         #expect(await events.next() == nil)
         events = panel.events(for: .digits(count: 5)).makeAsyncIterator()
       }
-      try await eventually { await panel.readiness != .nothingShown }
+      try await eventually("a prompt") { await panel.readiness != .nothingShown }
       clock.advance(by: .seconds(1))
       type("13579E")
       #expect(await events.next() == .touched)
@@ -141,7 +139,7 @@ extension EntryPanelTests {
       #expect(await events.next() == .touched)
       await clock.untilAsleep(2)
       clock.advance(by: .seconds(6))
-      try await eventually { await panel.showing == .releaseToReport }
+      try await eventually("\"release to report\" on the LED") { await panel.showing == .releaseToReport }
       await panel.show(.numberWanted)
       #expect(await panel.showing == .releaseToReport)
     }
@@ -155,7 +153,7 @@ extension EntryPanelTests {
       #expect(await events.next() == .touched)
       await clock.untilAsleep(2)
       clock.advance(by: .seconds(6))
-      try await eventually { await panel.showing == .releaseToAccept }
+      try await eventually("\"release to accept\" on the LED") { await panel.showing == .releaseToAccept }
     }
   }
 }

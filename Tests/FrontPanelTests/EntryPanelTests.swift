@@ -33,19 +33,25 @@ import Testing
 
   /// Arms a prompt for five digits and advances past the guard time. An unavailable keypad is reported exactly once,
   /// when or after the prompt is armed, so the test then knows that it is armed.
-  func armed(_ panel: FrontPanel, _ prompt: Prompt = .digits(count: 5)) async -> Events {
+  func armedPrompt(_ panel: FrontPanel, _ prompt: Prompt = .digits(count: 5)) async -> AsyncStream<PanelEvent> {
     keypad.keypadIsUnavailable("test")
-    var events = panel.events(for: prompt).makeAsyncIterator()
+    let stream = panel.events(for: prompt)
+    var events = stream.makeAsyncIterator()
     #expect(await events.next() == .unavailable("keypad: test"))
     keypad.keypadIsAvailable()
     clock.advance(by: .seconds(1))
-    return events
+    return stream
+  }
+
+  /// The events of such a prompt.
+  func armed(_ panel: FrontPanel, _ prompt: Prompt = .digits(count: 5)) async -> Events {
+    await armedPrompt(panel, prompt).makeAsyncIterator()
   }
 
   /// Arms a prompt of a working keypad, and advances past the guard time.
   func ready(_ panel: FrontPanel, _ prompt: Prompt) async throws -> Events {
     let events = panel.events(for: prompt).makeAsyncIterator()
-    try await eventually { await panel.readiness != .nothingShown }
+    try await eventually("a prompt") { await panel.readiness != .nothingShown }
     clock.advance(by: .seconds(1))
     return events
   }
@@ -62,7 +68,7 @@ import Testing
   }
 
   func until(_ panel: FrontPanel, shows indication: Indication) async throws {
-    try await eventually { await panel.showing == indication }
+    try await eventually("\(indication) on the LED") { await panel.showing == indication }
   }
 
   @Test("Digits and enter are an entry and the last thing that happens")
@@ -73,7 +79,7 @@ import Testing
       #expect(await events.next() == .touched)
       #expect(await events.next() == .typed("13579"))
       #expect(await events.next() == nil)
-      try await eventually { digits.count == 0 }
+      try await eventually("the digits are wiped") { digits.count == 0 }
     }
   }
 
@@ -125,7 +131,7 @@ import Testing
       #expect(await events.next() == .typed("56789"))
       // No entry is requested anymore.
       type("1E")
-      try await eventually { await panel.keypadEvents == former + 8 }
+      try await eventually("all keys are handled") { await panel.keypadEvents == former + 8 }
       #expect(await panel.ledContext.entries == 2)
     }
   }
@@ -208,9 +214,9 @@ import Testing
       type("123")
       #expect(await events?.next() == .touched)
       events = nil
-      try await eventually { await panel.showing != .entering }
+      try await eventually("nothing is typed") { await panel.showing != .entering }
       type("45")
-      try await eventually { digits.count == 0 }
+      try await eventually("the digits are wiped") { digits.count == 0 }
       #expect(await panel.showing != .entering)
     }
   }
@@ -253,10 +259,12 @@ import Testing
         let before = indicator.lit.count
         type(String(key))
         if index == 0 { #expect(await events.next() == .touched) }
-        try await eventually { indicator.lit.last == .some(nil) && indicator.lit.count != before }
+        try await eventually("the LED is dark for the key") {
+          indicator.lit.last == .some(nil) && indicator.lit.count != before
+        }
         await clock.untilAsleep(2)
         clock.advance(by: .milliseconds(80))
-        try await eventually { indicator.lit.last == .some(.amber) }
+        try await eventually("the LED is lit again") { indicator.lit.last == .some(.amber) }
         #expect(Array(indicator.lit.dropFirst(before)).suffix(2) == [nil, .amber])
       }
     }

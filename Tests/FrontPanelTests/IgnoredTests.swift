@@ -15,7 +15,7 @@ import Testing
 
   init() { keypad = KeypadChannel(clock: clock) }
 
-  private func onPanel(_ body: (FrontPanel) async throws -> Void) async rethrows {
+  private func onPanel(_ body: (FrontPanel) async throws -> Void) async throws {
     let panel = FrontPanel(button: button, indicator: indicator, keypad: keypad, clock: clock)
     let running = Task { await panel.run() }
     try await body(panel)
@@ -23,37 +23,28 @@ import Testing
     _ = try? await running.finished()
   }
 
-  private func turn(sourceLocation: SourceLocation = #_sourceLocation, until isDone: () async -> Bool) async {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while ContinuousClock.now < deadline {
-      if await isDone() { return }
-      await Task.yield()
-    }
-    Issue.record("the condition does not hold after 60 s", sourceLocation: sourceLocation)
-  }
-
   @Test(
     "A press without a prompt flickers, and the indication before it continues",
     arguments: [Indication.disconnected, .idle(pending: 0)])
-  func pressWhileNothingIsAsked(shown: Indication) async {
-    await onPanel { panel in
+  func pressWhileNothingIsAsked(shown: Indication) async throws {
+    try await onPanel { panel in
       await panel.show(shown)
       #expect(await panel.readiness == .nothingShown)
       button.continuation.yield(.down(.approve, clock.now))
-      await turn { await panel.showing == .ignored }
+      try await eventually("the flicker") { await panel.showing == .ignored }
       await clock.untilAsleep(2)
       clock.advance(by: Indication.ignored.pattern.length)
-      await turn { await panel.showing == shown }
+      try await eventually("the former indication") { await panel.showing == shown }
     }
   }
 
-  @Test("A press within the guard time flickers") func pressWithinTheGuardTime() async {
-    await onPanel { panel in
+  @Test("A press within the guard time flickers") func pressWithinTheGuardTime() async throws {
+    try await onPanel { panel in
       await panel.show(.confirmationWanted)
       let events = panel.events(for: .confirmation)
-      await turn { await panel.readiness == .guardTime }
+      try await eventually("the guard time") { await panel.readiness == .guardTime }
       button.continuation.yield(.down(.approve, clock.now))
-      await turn { await panel.showing == .ignored }
+      try await eventually("the flicker") { await panel.showing == .ignored }
       clock.advance(by: .seconds(1))
       #expect(await panel.readiness == .counts)
       withExtendedLifetime(events) {}
@@ -61,19 +52,19 @@ import Testing
   }
 
   @Test("A hold where only a denial counts flickers", arguments: [Prompt.denial, .digits(count: 5)])
-  func holdThatApprovesNothing(prompt: Prompt) async {
-    await onPanel { panel in
+  func holdThatApprovesNothing(prompt: Prompt) async throws {
+    try await onPanel { panel in
       await panel.show(.pinWanted)
       let events = panel.events(for: prompt)
-      await turn { await panel.readiness == .guardTime }
+      try await eventually("the guard time") { await panel.readiness == .guardTime }
       clock.advance(by: .seconds(1))
       button.continuation.yield(.down(.approve, clock.now))
-      await turn { clock.sleeping > 0 }
+      try await eventually("a timer of the press") { clock.sleeping > 0 }
       clock.advance(by: .milliseconds(900))
       button.continuation.yield(.up(clock.now))
-      await turn { await panel.showing == .ignored }
+      try await eventually("the flicker") { await panel.showing == .ignored }
       clock.advance(by: Indication.ignored.pattern.length)
-      await turn { await panel.showing == .pinWanted }
+      try await eventually("the prompt on the LED") { await panel.showing == .pinWanted }
       withExtendedLifetime(events) {}
     }
   }
@@ -82,14 +73,14 @@ import Testing
     try await onPanel { panel in
       let wrong = Indication.pinWrong(remaining: 2)
       let showing = Task { await panel.show(wrong) }
-      await turn { await panel.showing == wrong }
+      try await eventually("\"wrong PIN\" on the LED") { await panel.showing == wrong }
       clock.advance(by: .seconds(1))
       keypad.press(.digit(digits.make(0x31)))
-      await turn { await panel.showing == .ignored }
+      try await eventually("the flicker") { await panel.showing == .ignored }
       clock.advance(by: Indication.ignored.pattern.length)
-      await turn { await panel.showing == wrong }
+      try await eventually("\"wrong PIN\" on the LED") { await panel.showing == wrong }
       keypad.press(.digit(digits.make(0x32)))
-      await turn { digits.count == 0 }
+      try await eventually("the key is handled") { digits.count == 0 }
       // The indication is repeated once from its beginning.
       clock.advance(by: wrong.pattern.length - .milliseconds(1))
       for _ in 0..<1000 { await Task.yield() }
@@ -105,14 +96,14 @@ import Testing
     try await onPanel { panel in
       let code = Indication.code([9, 9, 9, 9, 9, 9, 9, 9])
       let showing = Task { await panel.show(code) }
-      await turn { await panel.showing == code }
+      try await eventually("the code on the LED") { await panel.showing == code }
       await clock.untilAsleep()
       clock.advance(by: .seconds(seconds))
       keypad.press(.digit(digits.make(0x31)))
       if seconds < 10 {
-        await turn { await panel.showing == .ignored }
+        try await eventually("the flicker") { await panel.showing == .ignored }
         clock.advance(by: .seconds(11))
-        await turn { await panel.showing == code }
+        try await eventually("the code on the LED") { await panel.showing == code }
         keypad.press(.digit(digits.make(0x32)))
       }
       try await showing.finished()
@@ -137,8 +128,8 @@ import Testing
     #expect(Indication.option([1]).pattern(openRequests: count) == Indication.option([1]).pattern)
   }
 
-  @Test("A request during the prompt of another changes the pattern at once") func countChanges() async {
-    await onPanel { panel in
+  @Test("A request during the prompt of another changes the pattern at once") func countChanges() async throws {
+    try await onPanel { panel in
       await panel.show(.confirmationWanted)
       await panel.note(openRequests: 3)
       // To the end of the fourth second, and then dark for 1 s.
@@ -147,7 +138,7 @@ import Testing
         clock.advance(by: clock.untilNextWakes ?? .zero)
         for _ in 0..<100 { await Task.yield() }
       }
-      await turn { clock.untilNextWakes == .milliseconds(80) }
+      try await eventually("a blink of 80 ms") { clock.untilNextWakes == .milliseconds(80) }
       #expect(clock.now == MonotonicInstant(uptime: .seconds(5)))
     }
   }

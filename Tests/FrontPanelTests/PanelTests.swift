@@ -14,15 +14,11 @@ import Testing
     FrontPanel(button: button, indicator: indicator, clock: clock)
   }
 
-  private func until(file: String = #fileID, line: Int = #line, _ condition: () -> Bool) async throws {
-    try await eventually(file: file, line: line) { condition() }
-  }
-
   @Test("A hold after the guard time is delivered") func aHoldAfterTheGuardTimeIsDelivered() async throws {
     let panel = panel()
     let running = Task { await panel.run() }
     await panel.show(.confirmationWanted)
-    var events = panel.events(for: .confirmation).makeAsyncIterator()
+    let events = panel.events(for: .confirmation)
     clock.advance(by: .seconds(1))
     // The prompt is armed asynchronously, so the press is repeated until it is accepted.
     let holding = Task { [button, clock] in
@@ -34,7 +30,7 @@ import Testing
       }
     }
     var gesture: Gesture?
-    while let event = await events.next() {
+    for event in await events.elements(until: "the end of the prompt") {
       if case .gesture(let found) = event { gesture = found }
     }
     holding.cancel()
@@ -50,7 +46,7 @@ import Testing
     let running = Task { await panel.run() }
     await panel.show(.confirmationWanted)
     let events = panel.events(for: .confirmation)
-    try await eventually { await panel.readiness != .nothingShown }
+    try await eventually("a prompt") { await panel.readiness != .nothingShown }
     clock.advance(by: .seconds(1))
     var iterator = events.makeAsyncIterator()
     button.continuation.yield(.down(.approve, clock.now))
@@ -58,9 +54,9 @@ import Testing
     // The LED and the timer of the press.
     await clock.untilAsleep(2)
     clock.advance(by: .milliseconds(800))
-    try await eventually { await panel.showing == .releaseToAccept }
+    try await eventually("\"release to accept\" on the LED") { await panel.showing == .releaseToAccept }
     button.continuation.yield(.void("canceled"))
-    try await eventually { await panel.showing == .confirmationWanted }
+    try await eventually("the prompt on the LED") { await panel.showing == .confirmationWanted }
     button.continuation.finish()
     try await running.finished()
   }
@@ -93,11 +89,11 @@ import Testing
     await clock.untilAsleep(2)
     #expect(indicator.lit == [.green])
     clock.advance(by: .milliseconds(600))
-    try await until { indicator.lit.count == 2 }
+    try await eventually("change 2 of the LED") { indicator.lit.count == 2 }
     clock.advance(by: .milliseconds(300))
-    try await until { indicator.lit.count == 3 }
+    try await eventually("change 3 of the LED") { indicator.lit.count == 3 }
     clock.advance(by: .milliseconds(600))
-    try await until { indicator.lit.count == 4 }
+    try await eventually("change 4 of the LED") { indicator.lit.count == 4 }
     clock.advance(by: .milliseconds(300))
     try await showing.finished()
     #expect(indicator.lit == [.green, nil, .green, nil])
@@ -119,7 +115,7 @@ import Testing
       await panel.show(.seeLog)
       isOver.withLock { $0 = true }
     }
-    try await until { isOver.withLock { $0 } }
+    try await eventually("the failure is shown again") { isOver.withLock { $0 } }
     // Five flashes and the next one: the pattern has not begun anew.
     #expect(indicator.lit == [.red, nil, .red, nil, .red, nil, .red, nil, .red, nil, .red])
   }
@@ -135,7 +131,7 @@ import Testing
       #expect(indicator.lit == Array(lit.prefix(index + 1)))
       clock.advance(by: .milliseconds(milliseconds))
     }
-    try await until { indicator.lit == lit }
+    try await eventually("the whole option") { indicator.lit == lit }
     #expect(clock.untilNextWakes == .milliseconds(700))
     clock.advance(by: .milliseconds(700))
     try await showing.finished()
@@ -163,18 +159,14 @@ import Testing
   func aLineThatGoesAwayIsReportedAndForgetsWhatWasHeld() async throws {
     let panel = panel()
     let running = Task { await panel.run() }
-    var events = panel.events(for: .confirmation).makeAsyncIterator()
+    let events = panel.events(for: .confirmation)
     let losing = Task { [button] in
       while !Task.isCancelled {
         button.continuation.yield(.unavailable("line gone"))
         await Task.yield()
       }
     }
-    var seen: [PanelEvent] = []
-    while let event = await events.next() {
-      seen.append(event)
-      if event == .dark("line gone") { break }
-    }
+    let seen = await events.elements(until: "a dark LED") { $0 == .dark("line gone") }
     losing.cancel()
     #expect(seen.contains(.dark("line gone")))
     button.continuation.finish()

@@ -12,19 +12,15 @@ import Testing
     FrontPanel(button: TestButton(), indicator: TestIndicator(), sounder: sounder, clock: clock)
   }
 
-  private func until(file: String = #fileID, line: Int = #line, _ condition: () -> Bool) async throws {
-    try await eventually(file: file, line: line) { condition() }
-  }
-
   @Test("A request beeps once") func aRequestBeepsOnce() async throws {
     let panel = panel()
     await panel.show(.confirmationWanted)
-    try await until { sounder.heard == [true] }
+    try await eventually("the beep") { sounder.heard == [true] }
     await panel.show(.confirmationWanted)
     // The LED sleeps, too.
     await clock.untilAsleep(2)
     clock.advance(by: .milliseconds(100))
-    try await until { sounder.heard == [true, false, false] }
+    try await eventually("the end of the beep") { sounder.heard == [true, false, false] }
     await panel.show(.confirmationWanted)
     #expect(sounder.heard == [true, false, false])
   }
@@ -32,14 +28,14 @@ import Testing
   @Test("What comes next cuts a beep short") func whatComesNextCutsABeepShort() async throws {
     let panel = panel()
     await panel.show(.confirmationWanted)
-    try await until { sounder.heard == [true] }
+    try await eventually("the beep") { sounder.heard == [true] }
     await panel.show(.talkingToServer)
     await panel.show(.pinWanted)
-    try await until { sounder.heard == [true, true] }
+    try await eventually("the second beep") { sounder.heard == [true, true] }
     // The LED and the second beep sleep; the first beep has ended.
-    try await until { clock.untilNextWakes == .milliseconds(100) }
+    try await eventually("only the second beep") { clock.untilNextWakes == .milliseconds(100) }
     clock.advance(by: .milliseconds(100))
-    try await until { sounder.heard == [true, true, false, false] }
+    try await eventually("the end of the second beep") { sounder.heard == [true, true, false, false] }
   }
 
   /// The sounds reveal that an action is required and how it ended, and nothing about typed digits.

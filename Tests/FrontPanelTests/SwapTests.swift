@@ -46,19 +46,20 @@ import Testing
   /// Yields, and advances the clock by 50 ms now and then, until the condition holds, at most for a minute. The threads
   /// of a busy machine have a millisecond for each step.
   private func pass(
-    _ panel: FrontPanel, until isDone: (FrontPanel) async -> Bool, sourceLocation: SourceLocation = #_sourceLocation
-  ) async {
-    let end = ContinuousClock.now + .seconds(60)
-    while ContinuousClock.now < end {
+    until what: String, file: String = #fileID, line: Int = #line, _ isDone: () async -> Bool
+  ) async throws {
+    try await eventually(what, file: file, line: line) {
       for _ in 0..<60 { await Task.yield() }
-      if await isDone(panel) { return }
+      if await isDone() { return true }
       clock.advance(by: .milliseconds(50))
-      try? await Task.sleep(for: .milliseconds(1))
+      try await Task.sleep(for: .milliseconds(1))
+      return false
     }
-    Issue.record("it took too long; the panel shows \(await panel.showing)", sourceLocation: sourceLocation)
   }
 
-  private func isReady(_ panel: FrontPanel) async -> Bool { await panel.readiness == .counts }
+  private func passUntilReady(_ panel: FrontPanel, file: String = #fileID, line: Int = #line) async throws {
+    try await pass(until: "a press counts", file: file, line: line) { await panel.readiness == .counts }
+  }
 
   private func settle() async { for _ in 0..<150 { await Task.yield() } }
 
@@ -74,9 +75,9 @@ import Testing
     try await onPanel { panel in
       let old = try request(1)
       announce(old)
-      await pass(panel, until: isReady)
+      try await passUntilReady(panel)
       announce(try request(2), old)
-      await pass(panel) { await $0.showing == .anotherRequest }
+      try await pass(until: "the other request on the LED") { await panel.showing == .anotherRequest }
       await settle()
       clock.advance(by: .milliseconds(milliseconds))
       await settle()
@@ -89,9 +90,9 @@ import Testing
       button.continuation.yield(.up(clock.now))
       await settle()
       #expect(server.delivered.isEmpty)
-      await pass(panel, until: isReady)
+      try await passUntilReady(panel)
       hold()
-      await pass(panel) { _ in !server.delivered.isEmpty }
+      try await pass(until: "an answer") { !server.delivered.isEmpty }
     }
     #expect(server.delivered.map(\.request.pending.transaction) == [try request(2).transaction])
   }
@@ -103,14 +104,14 @@ import Testing
   func holdAfterShortPress(milliseconds: Int) async throws {
     try await onPanel { panel in
       announce(try request(2), try request(1))
-      await pass(panel, until: isReady)
+      try await passUntilReady(panel)
       button.continuation.yield(.down(.approve, clock.now))
       clock.advance(by: .milliseconds(100))
       button.continuation.yield(.up(clock.now))
       await settle()
       // The end of the time for a second press.
       clock.advance(by: .milliseconds(600))
-      await pass(panel) { await $0.showing == .anotherRequest }
+      try await pass(until: "the other request on the LED") { await panel.showing == .anotherRequest }
       clock.advance(by: .milliseconds(milliseconds))
       await settle()
       button.continuation.yield(.down(.approve, clock.now))
@@ -122,9 +123,9 @@ import Testing
       button.continuation.yield(.up(clock.now))
       await settle()
       #expect(server.delivered.isEmpty)
-      await pass(panel, until: isReady)
+      try await passUntilReady(panel)
       hold()
-      await pass(panel) { _ in !server.delivered.isEmpty }
+      try await pass(until: "an answer") { !server.delivered.isEmpty }
     }
     #expect(server.delivered.map(\.request.pending.transaction) == [try request(1).transaction])
   }
@@ -137,16 +138,16 @@ import Testing
       let first = try request(1)
       announce(try request(2), first)
       // The second request is prompted first. In the middle of the PIN it disappears and the first one appears.
-      await pass(panel, until: isReady)
+      try await passUntilReady(panel)
       for digit in "135" { keypad.press(.digit(TypedDigit(digit.asciiValue ?? 0))) }
-      await pass(panel) { await $0.showing == .entering }
+      try await pass(until: "typed digits on the LED") { await panel.showing == .entering }
       announce(first)
-      await pass(panel) { await $0.showing == .anotherRequest }
-      await pass(panel, until: isReady)
+      try await pass(until: "the other request on the LED") { await panel.showing == .anotherRequest }
+      try await passUntilReady(panel)
       #expect(await panel.showing == .pinWanted)
       for digit in "79" { keypad.press(.digit(TypedDigit(digit.asciiValue ?? 0))) }
       keypad.press(.enter)
-      await pass(panel) { await $0.showing == .pinRefused(rule: 4) }
+      try await pass(until: "the refused PIN on the LED") { await panel.showing == .pinRefused(rule: 4) }
       await settle()
     }
     #expect(server.delivered.isEmpty && server.pins.isEmpty)

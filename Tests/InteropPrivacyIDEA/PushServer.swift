@@ -56,10 +56,15 @@ final class PushServer: Sendable {
 
   deinit {
     try? orders.fileHandleForWriting.close()
-    let deadline = ContinuousClock.now + .seconds(60)
+    waitForEnd(within: .seconds(60))
+    try? FileManager.default.removeItem(at: directory)
+  }
+
+  /// Kills it if it has not ended in time. Other signals may be blocked in it, as in this process.
+  private func waitForEnd(within limit: Duration) {
+    let deadline = ContinuousClock.now + limit
     while process.isRunning, ContinuousClock.now < deadline { usleep(10_000) }
     if process.isRunning { kill(process.processIdentifier, SIGKILL) }
-    try? FileManager.default.removeItem(at: directory)
   }
 
   private func expect(_ word: String) throws {
@@ -67,8 +72,8 @@ final class PushServer: Sendable {
     let isThere = isReadable(output.fileHandleForReading.fileDescriptor, within: .seconds(300))
     let line = isThere ? String(decoding: output.fileHandleForReading.availableData, as: UTF8.self) : ""
     guard line != "\(word)\n" else { return }
-    // At its end it ends by itself. Other signals may be blocked in it, as in this process.
-    if !isThere || !line.isEmpty { kill(process.processIdentifier, SIGKILL) }
+    // At the end of its output it ends by itself.
+    waitForEnd(within: isThere && line.isEmpty ? .seconds(60) : .zero)
     process.waitUntilExit()
     let code = process.terminationReason == .exit ? "\(process.terminationStatus)" : "none"
     throw PushServerError(

@@ -25,7 +25,7 @@ struct CostTests {
       let arrived = Mutex(0)
       let early = Observed(0)
       let isDone = Observed(false)
-      let listening = Task {
+      let listening: Task<Void, any Error> = Task {
         try await mailbox.run { _, _ in
           let number = arrived.withLock { count in
             count += 1
@@ -42,7 +42,7 @@ struct CostTests {
       #expect(late - early.value < 4 << 10, "kB")
       listening.cancel()
       // The thread must not run while the process exits.
-      _ = await listening.result
+      _ = try? await listening.finished()
     }
   }
 
@@ -95,13 +95,13 @@ struct CostTests {
       let mailbox = Subscriber(
         at: settings.broker, topics: ["mailbox/1"], clientID: "token1", random: { 0 },
         report: { report in if report == .connected(topic: "mailbox/1") { isUp.change { $0 = true } } })
-      let listening = Task { try await mailbox.run { _, _ in true } }
+      let listening: Task<Void, any Error> = Task { try await mailbox.run { _, _ in true } }
       #expect(await isUp.first(within: patience) { $0 ? true : nil } == true)
       let before = try ThisProcess.peakMemory()
       try await Task.sleep(for: .seconds(8))
       #expect(try ThisProcess.peakMemory() - before < 16 << 10, "kB")
       listening.cancel()
-      _ = await listening.result
+      _ = try? await listening.finished()
     }
     #expect(try await deaf.output.line(with: "all was sent").hasPrefix("not"))
   }
@@ -115,12 +115,12 @@ struct CostTests {
         at: settings.broker, topics: ["mailbox/1"], clientID: "token1", random: { 0 },
         report: { report in isUp.change { $0 = report == .connected(topic: "mailbox/1") } })
       #expect(ThisProcess.threads(named: "mqtt").isEmpty)
-      let listening = Task { try await mailbox.run { _, _ in true } }
+      let listening: Task<Void, any Error> = Task { try await mailbox.run { _, _ in true } }
       #expect(await isUp.first(within: patience) { $0 ? true : nil } == true)
       let thread = try #require(ThisProcess.threads(named: "mqtt").first)
       #expect(try await ThisProcess.sleeps(thread) { try await Task.sleep(for: .seconds(2)) })
       listening.cancel()
-      _ = await listening.result
+      _ = try? await listening.finished()
     }
   }
 
@@ -138,14 +138,16 @@ struct CostTests {
       var descriptors = 0
       for round in 0..<200 {
         publisher.post([UInt8(round)], to: "mailbox/1")
-        let tasks = [Task { try await mailbox.run { _, _ in true } }, Task { try await publisher.run() }]
+        let tasks: [Task<Void, any Error>] = [
+          Task { try await mailbox.run { _, _ in true } }, Task { try await publisher.run() },
+        ]
         // The first step of splitmix64: enough to distribute the moments over the set-up of a connection.
         state &+= 0x9E37_79B9_7F4A_7C15
         try await Task.sleep(for: .microseconds(Int64(state >> 33) % 40_000))
         let canceled = ContinuousClock.now
         for task in tasks {
           task.cancel()
-          _ = await task.result
+          _ = try? await task.finished()
         }
         #expect(.now - canceled < .seconds(5))
         guard round == 5 || round == 199 else { continue }

@@ -38,13 +38,13 @@ import Testing
       request.blockedBy = Self.locked
       fixture.announce(request)
       // The announcement wakes the handler, which then sleeps until that time.
-      try await eventually { fixture.clock.untilNextWakes == .seconds(10) }
+      try await eventually("the handler sleeps for 10 s") { fixture.clock.untilNextWakes == .seconds(10) }
       // The accounts are reloaded in between.
       fixture.inbox.forget(fixture.server.id)
       fixture.announce(request)
       await fixture.clock.untilAsleep()
       fixture.clock.advance(by: .seconds(10))
-      try await eventually { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty }
+      try await eventually("an outcome") { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty }
     }
     #expect(fixture.stateStore.audit.map(\.kind) == [.settled])
     #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)) == ["expired"])
@@ -61,7 +61,7 @@ import Testing
         await fixture.panel.until(challenges: 1)
         fixture.panel.perform(accept)
       }
-      try await eventually { fixture.panel.shown.contains(.seeLog) }
+      try await eventually("the error is shown") { fixture.panel.shown.contains(.seeLog) }
       await fixture.panel.until(showing: .idle(pending: 0))
     }
     #expect(fixture.stateStore.audit.last?.kind == .refused)
@@ -80,12 +80,14 @@ import Testing
     second.blockedBy = Self.locked
     fixture.server.set(list: [first])
     let running = Task { try await listener.run() }
-    try await eventually { !fixture.stateStore.audit.isEmpty }
+    try await eventually("an audit entry") { !fixture.stateStore.audit.isEmpty }
     // The accounts are reloaded.
     fixture.inbox.forget(fixture.server.id)
     fixture.server.set(list: [second, first])
     fixture.server.hint(.pendingChanged)
-    try await eventually { fixture.stateStore.audit.last?.transaction == HandlerFixture.transaction(2) }
+    try await eventually("an audit entry of the second request") {
+      fixture.stateStore.audit.last?.transaction == HandlerFixture.transaction(2)
+    }
     running.cancel()
     _ = try? await running.finished()
     #expect(fixture.stateStore.audit.map(\.kind) == [.opened, .opened])

@@ -18,7 +18,7 @@ import Testing
           after: .pinIncorrect(FailureCounts(max: 3, previous: 3 - number)))
       }
     }
-    try await eventually { deliveries.underway.isEmpty }
+    try await eventually("nothing is delivered any more") { deliveries.underway.isEmpty }
     return deliveries
   }
 

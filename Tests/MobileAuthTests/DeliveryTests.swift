@@ -122,7 +122,7 @@ import Testing
       of: HandlerFixture.transaction(1))
     fixture.announce()
     try await fixture.withHandler {
-      try await eventually { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty }
+      try await eventually("an outcome") { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty }
     }
     #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)) == ["approved, receipt r"])
     #expect(fixture.server.repeated == [bytes])
@@ -166,11 +166,15 @@ import Testing
           await fixture.panel.until(challenges: 1)
           fixture.panel.perform(accept)
         }
-        try await eventually { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty }
+        try await eventually("an outcome") { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty }
         // The error is shown before the following idle state.
         let seen: Indication = effect.isEmpty ? .seeLog : .mustEnroll
-        if case .alreadyHandled = fault {} else { try await eventually { fixture.panel.shown.contains(seen) } }
-        if !effect.isEmpty { try await eventually { fixture.events.all.contains(.rosterChanged) } }
+        if case .alreadyHandled = fault {} else {
+          try await eventually("\(seen) on the LED") { fixture.panel.shown.contains(seen) }
+        }
+        if !effect.isEmpty {
+          try await eventually("the roster has changed") { fixture.events.all.contains(.rosterChanged) }
+        }
       }
       #expect(fixture.stateStore.wipedServers == (effect == "server" ? [fixture.server.id] : []))
       #expect(fixture.stateStore.wipedAccounts == (effect == "account" ? [AccountID("A")] : []))
@@ -192,7 +196,7 @@ import Testing
       await fixture.panel.until(challenges: 1)
       fixture.panel.perform(accept)
       await fixture.pass { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty }
-      try await eventually { fixture.panel.shown.contains(.seeLog) }
+      try await eventually("the error is shown") { fixture.panel.shown.contains(.seeLog) }
     }
     let outcomes = fixture.stateStore.outcomes(of: HandlerFixture.transaction(1))
     #expect(outcomes.count == 1 && outcomes[0].hasPrefix("unknown: ") && outcomes[0].hasSuffix("(10001)"))
@@ -223,7 +227,7 @@ import Testing
     fixture.stateStore.failRemoval(with: .notFound(.account(AccountID("A"))))
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
-      try await eventually { fixture.events.all.contains(.rosterChanged) }
+      try await eventually("the roster has changed") { fixture.events.all.contains(.rosterChanged) }
     }
     #expect(!fixture.panel.shown.contains(.seeLog))
   }

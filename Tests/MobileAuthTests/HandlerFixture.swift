@@ -69,7 +69,9 @@ final class HandlerFixture: Sendable {
     let wakesOne = clock.untilNextWakes.map { $0 <= .milliseconds(500) } ?? false
     clock.advance(by: .milliseconds(500))
     // They have acted when as many sleep again; one that does not sleep again costs this time.
-    if wakesOne { _ = try? await eventually(within: .milliseconds(50)) { clock.sleeping >= sleeping } }
+    if wakesOne {
+      _ = try? await eventually("as many sleep", within: .milliseconds(50)) { clock.sleeping >= sleeping }
+    }
   }
 
   /// Waits until the condition holds, without advancing the clock. Records an issue if it does not hold after 60 s of

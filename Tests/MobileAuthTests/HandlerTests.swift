@@ -104,7 +104,9 @@ import Testing
       fixture.panel.perform(.touched)
       // The "stuck" audit entry is written only after the touch was handled, so it shows that point without a clock.
       fixture.panel.perform(.unavailable("settle"))
-      try await eventually { fixture.stateStore.audit.contains(where: { $0.kind == .panelUnavailable }) }
+      try await eventually("the fault in the audit chain") {
+        fixture.stateStore.audit.contains(where: { $0.kind == .panelUnavailable })
+      }
       fixture.announce(old, fixture.request(2, sentAt: 2000))
       fixture.panel.perform(accept)
       await fixture.panel.until(challenges: 2)

@@ -94,7 +94,9 @@ import Testing
     fixture.server.fail("open", fault)
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
-      try await eventually { fixture.stateStore.audit.contains { [.settled, .refused].contains($0.kind) } }
+      try await eventually("an end in the audit chain") {
+        fixture.stateStore.audit.contains { [.settled, .refused].contains($0.kind) }
+      }
       for _ in 0..<100 { await Task.yield() }
     }
     #expect(fixture.server.denials.isEmpty)

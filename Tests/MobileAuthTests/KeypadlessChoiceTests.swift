@@ -46,7 +46,7 @@ import Testing
   private func perform(_ event: PanelEvent, then trouble: String) async throws {
     fixture.panel.perform(event)
     fixture.panel.perform(.unavailable(trouble))
-    try await eventually { troubles.contains(trouble) }
+    try await eventually("the trouble \"\(trouble)\"") { troubles.contains(trouble) }
   }
 
   /// Waits until every task that can run has run.
@@ -164,7 +164,7 @@ import Testing
     try await answering {
       await fixture.clock.untilAsleep(2)
       fixture.panel.perform(.stuck)
-      try await eventually { timesStuck != 0 }
+      try await eventually("a stuck button in the audit chain") { timesStuck != 0 }
       fixture.clock.advance(by: ScriptedPanel.optionLength)
       await fixture.clock.untilAsleep(2)
       try await perform(.stuck, then: "settle")

@@ -23,7 +23,9 @@ import Testing
       for step in 1...steps {
         let opened = fixture.server.calls(of: "open")
         fixture.announce(fixture.request(100 + step, lives: .seconds(86_400)), held)
-        _ = try? await eventually(within: .milliseconds(500)) { fixture.server.calls(of: "open") > opened }
+        _ = try? await eventually("another opening", within: .milliseconds(500)) {
+          fixture.server.calls(of: "open") > opened
+        }
         await fixture.clock.untilAsleep()
         fixture.clock.advance(by: .seconds(3))
         for _ in 0..<100 { await Task.yield() }
@@ -72,11 +74,13 @@ import Testing
     let listener = RequestListener(
       to: fixture.server, inbox: fixture.inbox, stateStore: fixture.stateStore, in: fixture.environment)
     let running = Task { try await listener.run() }
-    try await eventually { fixture.stateStore.audit.count == 200 }
+    try await eventually("200 audit entries") { fixture.stateStore.audit.count == 200 }
     fixture.server.set(list: list(1001))
     fixture.server.hint(.pendingChanged)
-    try await eventually { fixture.inbox.pending.contains(HandlerFixture.transaction(1200)) }
-    try await eventually { fixture.inbox.blocked.unreported(of: fixture.server.id).isEmpty }
+    try await eventually("the new list") { fixture.inbox.pending.contains(HandlerFixture.transaction(1200)) }
+    try await eventually("all blocked requests are reported") {
+      fixture.inbox.blocked.unreported(of: fixture.server.id).isEmpty
+    }
     running.cancel()
     _ = try? await running.finished()
     #expect(fixture.stateStore.audit.count == Inbox.hourlyLines + 1)

@@ -11,26 +11,22 @@ import Testing
       to: fixture.server, inbox: fixture.inbox, stateStore: fixture.stateStore, in: fixture.environment)
   }
 
-  private func until(file: String = #fileID, line: Int = #line, _ condition: () -> Bool) async throws {
-    try await eventually(file: file, line: line) { condition() }
-  }
-
   @Test("The list is read on connect on hints and now and then") func theListIsReadOnConnectOnHintsAndNowAndThen()
     async throws
   {
     let fixture = HandlerFixture()
     fixture.server.set(list: [fixture.request(1)])
     let running = Task { try await listener(fixture).run() }
-    try await until { fixture.inbox.pending.contains(HandlerFixture.transaction(1)) }
+    try await eventually("request 1 is listed") { fixture.inbox.pending.contains(HandlerFixture.transaction(1)) }
     fixture.server.set(list: [fixture.request(2)])
     fixture.server.hint(.pendingChanged)
-    try await until { fixture.inbox.pending.contains(HandlerFixture.transaction(2)) }
+    try await eventually("request 2 is listed") { fixture.inbox.pending.contains(HandlerFixture.transaction(2)) }
     #expect(!fixture.inbox.pending.contains(HandlerFixture.transaction(1)))
     // A lost hint delays a request by ten minutes but does not lose it.
     fixture.server.set(list: [fixture.request(3, lives: .seconds(900))])
     await fixture.clock.untilAsleep()
     fixture.clock.advance(by: .seconds(600))
-    try await until { fixture.inbox.pending.contains(HandlerFixture.transaction(3)) }
+    try await eventually("request 3 is listed") { fixture.inbox.pending.contains(HandlerFixture.transaction(3)) }
     running.cancel()
     _ = try? await running.finished()
   }
@@ -39,13 +35,13 @@ import Testing
   @Test("A hint during an answer to its server waits for a moment") func hintDuringAnAnswer() async throws {
     let fixture = HandlerFixture()
     let running = Task { try await listener(fixture).run() }
-    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    try await eventually("the server is connected") { fixture.inbox.connectivity[fixture.server.id] == .connected }
     fixture.inbox.panel.sentAnswer.begin(to: fixture.server.id)
     fixture.server.hint(.pendingChanged)
     await fixture.clock.untilAsleep(2)
     #expect(fixture.server.calls(of: "pendingRequests") == 1)
     fixture.clock.advance(by: RequestListener.answerPause)
-    try await until { fixture.server.calls(of: "pendingRequests") == 2 }
+    try await eventually("a second reading of the list") { fixture.server.calls(of: "pendingRequests") == 2 }
     running.cancel()
     _ = try? await running.finished()
   }
@@ -54,12 +50,12 @@ import Testing
   @Test("A thousand hints cause few list reads, and do not hide a revocation") func manyHints() async throws {
     let fixture = HandlerFixture()
     let running = Task { try await listener(fixture).run() }
-    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    try await eventually("the server is connected") { fixture.inbox.connectivity[fixture.server.id] == .connected }
     for number in 1...1000 {
       fixture.server.hint(number == 1 ? .revoked : .pendingChanged)
       if number % 100 == 0 { await fixture.clock.untilAsleep() }
     }
-    try await until {
+    try await eventually("another validation, and another reading of the list") {
       fixture.server.calls(of: "validate") == 2 && fixture.server.calls(of: "pendingRequests") >= 2
     }
     #expect((2...10).contains(fixture.server.calls(of: "pendingRequests")))
@@ -75,7 +71,7 @@ import Testing
     let fixture = HandlerFixture()
     for _ in 0..<2 {
       let running = Task { try await listener(fixture).run() }
-      try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+      try await eventually("the server is connected") { fixture.inbox.connectivity[fixture.server.id] == .connected }
       running.cancel()
       _ = try? await running.finished()
       fixture.inbox.connectivity.set(.disconnected, to: fixture.server.id)
@@ -88,11 +84,11 @@ import Testing
   @Test("A hint before the end of the stream is handled") func hintBeforeTheEnd() async throws {
     let fixture = HandlerFixture()
     let running = Task { try await listener(fixture).run() }
-    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    try await eventually("the server is connected") { fixture.inbox.connectivity[fixture.server.id] == .connected }
     fixture.server.set(list: [fixture.request(1)])
     fixture.server.hint(.pendingChanged)
     fixture.server.breakStream(.unreachable("no broker"))
-    try await until { fixture.inbox.pending.contains(HandlerFixture.transaction(1)) }
+    try await eventually("request 1 is listed") { fixture.inbox.pending.contains(HandlerFixture.transaction(1)) }
     running.cancel()
     _ = try? await running.finished()
     let queue = HintQueue()
@@ -123,9 +119,9 @@ import Testing
       #expect(fixture.server.calls(of: "validate") == attempt + 1)
       #expect(fixture.clock.untilNextWakes == .milliseconds(pause))
       fixture.clock.advance(by: .milliseconds(pause))
-      try await until { fixture.server.calls(of: "validate") == attempt + 2 }
+      try await eventually("validation \(attempt + 2)") { fixture.server.calls(of: "validate") == attempt + 2 }
     }
-    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    try await eventually("the server is connected") { fixture.inbox.connectivity[fixture.server.id] == .connected }
     running.cancel()
     _ = try? await running.finished()
   }
@@ -136,7 +132,7 @@ import Testing
     let connectivity = fixture.inbox.connectivity
     connectivity.set(.connected, to: fixture.otherServer.id)
     let running = Task { try await listener(fixture).run() }
-    try await until { connectivity[fixture.server.id] == .connected }
+    try await eventually("the server is connected") { connectivity[fixture.server.id] == .connected }
     connectivity.setOutage(.unreachable("gone"))
     #expect(connectivity.all == [fixture.server.id: .disconnected, fixture.otherServer.id: .disconnected])
     #expect(connectivity.faults[fixture.otherServer.id] == .unreachable("gone"))
@@ -147,19 +143,19 @@ import Testing
       await HandlerFixture.turn { fixture.clock.untilNextWakes == .milliseconds(pause) }
       #expect(fixture.server.calls(of: "validate") == attempt + 1)
       fixture.clock.advance(by: .milliseconds(pause))
-      try await until { fixture.server.calls(of: "validate") == attempt + 2 }
+      try await eventually("validation \(attempt + 2)") { fixture.server.calls(of: "validate") == attempt + 2 }
     }
     await HandlerFixture.turn { fixture.clock.untilNextWakes == .milliseconds(6000) }
     connectivity.setOutage(nil)
     #expect(connectivity.all == [fixture.server.id: .disconnected, fixture.otherServer.id: .connected])
-    try await until { fixture.server.calls(of: "validate") == 5 }
+    try await eventually("validation 5") { fixture.server.calls(of: "validate") == 5 }
     // A server that asks for a pause gets it.
     await HandlerFixture.turn { fixture.clock.untilNextWakes == .milliseconds(12_000) }
     connectivity.setOutage(nil)
     fixture.clock.advance(by: .milliseconds(11_999))
     #expect(fixture.server.calls(of: "validate") == 5)
     fixture.clock.advance(by: .milliseconds(1))
-    try await until { connectivity[fixture.server.id] == .connected }
+    try await eventually("the server is connected") { connectivity[fixture.server.id] == .connected }
     running.cancel()
     _ = try? await running.finished()
   }
@@ -191,7 +187,7 @@ import Testing
     fixture.server.set(
       validation: Validation(removedAccounts: [AccountID("A")], disenrolledAccounts: [AccountID("B")]))
     let running = Task { try await listener(fixture).run() }
-    try await until { fixture.events.all.contains(.rosterChanged) }
+    try await eventually("the roster has changed") { fixture.events.all.contains(.rosterChanged) }
     #expect(fixture.stateStore.wipedAccounts == [AccountID("A")])
     #expect(fixture.stateStore.droppedKeys == [AccountID("B")])
     running.cancel()
@@ -221,7 +217,7 @@ import Testing
     let listener = RequestListener(
       to: fixture.server, inbox: fixture.inbox, stateStore: registry, in: fixture.environment)
     let running = Task { try await listener.run() }
-    try await until { fixture.events.all.contains(.rosterChanged) }
+    try await eventually("the roster has changed") { fixture.events.all.contains(.rosterChanged) }
     running.cancel()
     _ = try? await running.finished()
     #expect(try registry.servers().count == 1 && registry.audit.isEmpty)
@@ -237,14 +233,14 @@ import Testing
     let fixture = HandlerFixture()
     fixture.server.fail("validate", fault)
     let running = Task { try await listener(fixture).run() }
-    try await until { fixture.events.all.contains(.stopped(fixture.server.id, fault)) }
+    try await eventually("the server is stopped") { fixture.events.all.contains(.stopped(fixture.server.id, fault)) }
     #expect(fixture.inbox.connectivity[fixture.server.id] == .stopped)
     await fixture.clock.untilAsleep()
     fixture.clock.advance(by: .seconds(599))
     for _ in 0..<20 { await Task.yield() }
     #expect(fixture.server.calls(of: "validate") == 1)
     fixture.clock.advance(by: .seconds(1))
-    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    try await eventually("the server is connected") { fixture.inbox.connectivity[fixture.server.id] == .connected }
     #expect(fixture.server.calls(of: "validate") == 2)
     running.cancel()
     _ = try? await running.finished()
@@ -254,11 +250,11 @@ import Testing
   func stoppedByAnAnswer() async throws {
     let fixture = HandlerFixture()
     let running = Task { try await listener(fixture).run() }
-    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    try await eventually("the server is connected") { fixture.inbox.connectivity[fixture.server.id] == .connected }
     fixture.inbox.connectivity.set(.stopped, to: fixture.server.id, because: .outdated("old"))
     await fixture.clock.untilAsleep()
     fixture.clock.advance(by: RequestListener.listInterval)
-    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    try await eventually("the server is connected") { fixture.inbox.connectivity[fixture.server.id] == .connected }
     running.cancel()
     _ = try? await running.finished()
   }
@@ -267,18 +263,20 @@ import Testing
   @Test("A channel that is down shows and heals") func aChannelThatIsDownShowsAndHeals() async throws {
     let fixture = HandlerFixture()
     let running = Task { try await listener(fixture).run() }
-    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    try await eventually("the server is connected") { fixture.inbox.connectivity[fixture.server.id] == .connected }
     fixture.server.set(list: [fixture.request(1)])
     fixture.server.hint(.disconnected("no broker"))
-    try await until { fixture.events.all.contains(.disconnected(fixture.server.id, .unreachable("no broker"))) }
+    try await eventually("the channel is down") {
+      fixture.events.all.contains(.disconnected(fixture.server.id, .unreachable("no broker")))
+    }
     #expect(fixture.inbox.connectivity[fixture.server.id] == .disconnected)
     #expect(fixture.inbox.pending.contains(HandlerFixture.transaction(1)))
     fixture.server.set(list: [fixture.request(2)])
     fixture.server.hint(.pendingChanged)
-    try await until { fixture.inbox.pending.contains(HandlerFixture.transaction(2)) }
+    try await eventually("request 2 is listed") { fixture.inbox.pending.contains(HandlerFixture.transaction(2)) }
     #expect(fixture.inbox.connectivity[fixture.server.id] == .disconnected)
     fixture.server.hint(.connected)
-    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    try await eventually("the server is connected") { fixture.inbox.connectivity[fixture.server.id] == .connected }
     #expect(fixture.server.calls(of: "validate") == 1)
     running.cancel()
     _ = try? await running.finished()
@@ -287,7 +285,7 @@ import Testing
   @Test("A broken stream shows and heals") func aBrokenStreamShowsAndHeals() async throws {
     let fixture = HandlerFixture()
     let running = Task { try await listener(fixture).run() }
-    try await until { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    try await eventually("the server is connected") { fixture.inbox.connectivity[fixture.server.id] == .connected }
     fixture.server.breakStream(.unreachable("cable"))
     await HandlerFixture.turn { fixture.events.all.contains(.disconnected(fixture.server.id, .unreachable("cable"))) }
     #expect(fixture.inbox.connectivity[fixture.server.id] == .disconnected)

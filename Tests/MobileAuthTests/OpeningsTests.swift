@@ -20,7 +20,7 @@ import Testing
       return .ended([.mustEnroll])
     }
     var indications: [Indication]?
-    try await eventually {
+    try await eventually("an indication") {
       indications = openings.takeIndications()
       return indications != nil
     }
@@ -35,7 +35,7 @@ import Testing
       opened.withLock { $0.append(request.transaction) }
       return .ended([.mustEnroll])
     }
-    try await eventually { openings.takeIndications() != nil }
+    try await eventually("an indication") { openings.takeIndications() != nil }
     #expect(opened.withLock { $0 } == [HandlerFixture.transaction(2)])
   }
 

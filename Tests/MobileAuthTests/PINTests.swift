@@ -121,7 +121,7 @@ import Testing
       fixture.announce(fixture.request(1))
       await fixture.panel.until(challenges: 1)
       fixture.panel.perform(.typed("00000"))
-      try await eventually { fixture.panel.shown.contains(.mustEnroll) }
+      try await eventually("the LED says to enroll") { fixture.panel.shown.contains(.mustEnroll) }
     }
     #expect(fixture.events.all.contains(.rosterChanged))
     #expect(fixture.stateStore.wipedAccounts == [AccountID("A")])
@@ -164,7 +164,9 @@ import Testing
       fixture.panel.perform(.touched)
       // The next event's audit entry is written after the touch was handled, so it shows that point without a clock.
       fixture.panel.perform(.unavailable("the keypad was unplugged"))
-      try await eventually { fixture.stateStore.audit.contains(where: { $0.kind == .panelUnavailable }) }
+      try await eventually("the fault in the audit chain") {
+        fixture.stateStore.audit.contains(where: { $0.kind == .panelUnavailable })
+      }
       async let second: Void = fixture.panelTasks.perform { panel in
         try await PanelDialog(panel, in: fixture.environment).veryLongHold()
       }

@@ -19,7 +19,7 @@ import Testing
       let start = fixture.clock.now
       for _ in 0..<20 where fixture.panel.prompts.isEmpty {
         // Waits in real time too, because a busy machine may delay the handler.
-        _ = try? await eventually(within: .milliseconds(50)) { !fixture.panel.prompts.isEmpty }
+        _ = try? await eventually("a prompt", within: .milliseconds(50)) { !fixture.panel.prompts.isEmpty }
         if fixture.panel.prompts.isEmpty { fixture.clock.advance(by: .milliseconds(100)) }
       }
       await HandlerFixture.turn { fixture.panel.prompts.count == 1 }
@@ -58,14 +58,18 @@ import Testing
     fixture.server.breakDown("open", .notHandleable("forged"))
     fixture.announce((1...200).map { fixture.request($0, lives: .seconds(600)) }, by: fixture.server)
     try await fixture.withHandler {
-      try await eventually { fixture.server.calls(of: "open") > 0 && fixture.clock.sleeping > 0 }
+      try await eventually("a first opening, and a pause") {
+        fixture.server.calls(of: "open") > 0 && fixture.clock.sleeping > 0
+      }
       for _ in 0..<600 {
         let sleeping = fixture.clock.sleeping
         let isAsleep = fixture.clock.untilNextWakes.map { $0 > .milliseconds(100) } ?? false
         fixture.clock.advance(by: .milliseconds(100))
         if isAsleep { continue }
         // All tasks that woke have acted when as many sleep again; a task that does not sleep again costs this time.
-        _ = try? await eventually(within: .milliseconds(200)) { fixture.clock.sleeping >= max(sleeping, 1) }
+        _ = try? await eventually("the tasks sleep again", within: .milliseconds(200)) {
+          fixture.clock.sleeping >= max(sleeping, 1)
+        }
       }
     }
     // 0.5, 1, 2 and 4 s, then every 8 s, for a minute.

@@ -48,7 +48,7 @@ import Testing
         "the end of the first was not shown: the user may still be about to hold for it")
       #expect(unsettled(fixture) == [HandlerFixture.transaction(1)])
       fixture.panel.perform(deny)
-      try await eventually { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(2)).isEmpty }
+      try await eventually("an outcome") { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(2)).isEmpty }
       // Without another request, the unknown outcome is shown again.
       await fixture.panel.until(showing: .outcomeUnknown)
       #expect(first(fixture).isEmpty)
@@ -187,7 +187,7 @@ import Testing
       fixture.inbox.connectivity.set(.disconnected, to: fixture.server.id)
       await fixture.panel.until(challenges: 1)
       fixture.panel.perform(accept)
-      try await eventually { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(2)).isEmpty }
+      try await eventually("an outcome") { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(2)).isEmpty }
       #expect(fixture.otherServer.delivered.count == 1)
     }
   }

@@ -99,17 +99,19 @@ import UnixSockets
       let following = Task {
         await relay.listen(at: "127.0.0.1:\(port)", isUp: { isUp.add() }, onHint: { hints.add() })
       }
-      try await eventually { isUp.count == 1 }
+      try await eventually("the order is accepted") { isUp.count == 1 }
       do {
         let caller = try Caller(to: port)
         caller.send("POST /push HTTP/1.1\r\nHost: board\r\nContent-Length: 2\r\n\r\n{}")
         #expect(await caller.status == 200)
       }
-      try await eventually { hints.count == 1 }
+      try await eventually("a hint") { hints.count == 1 }
       following.cancel()
       #expect(try await following.finished() == nil)
       // The port is free again, so that the order can be repeated.
-      try await eventually { (try? ListenAddress("127.0.0.1:\(port)")?.listen()).map { close($0) } != nil }
+      try await eventually("the port is free") {
+        (try? ListenAddress("127.0.0.1:\(port)")?.listen()).map { close($0) } != nil
+      }
       guard case .refused? = await relay.listen(at: "everywhere", isUp: {}, onHint: {}) else {
         Issue.record("listens at a name")
         return
@@ -144,7 +146,9 @@ import UnixSockets
         relay: relay, environment: clock, logger: LimitedLog(logger, clock: clock.clock)
       ) { if $0 != nil { ends.add() } }
       let watching = Task { try await watch.run() }
-      try await eventually { lines.withLock { $0 }.contains { $0.contains("reached the network process") } }
+      try await eventually("the log says that the network process is reached") {
+        lines.withLock { $0 }.contains { $0.contains("reached the network process") }
+      }
       #expect(ends.count == 0)
       watching.cancel()
       try await watching.finished()
@@ -157,16 +161,16 @@ import UnixSockets
       logger: LimitedLog(Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, clock: clock.clock)
     ) { if $0 != nil { ends.add() } else { returns.add() } }
     let watching = Task { try await watch.run() }
-    try await eventually { ends.count == 1 }
+    try await eventually("the end is noticed") { ends.count == 1 }
     #expect(returns.count == 0)
     let listener = try listener(at: place)
     defer { unlink(place) }
     let running = Task { await listener.run() }
-    try await eventually { returns.count == 1 }
+    try await eventually("the return is noticed") { returns.count == 1 }
     #expect(ends.count == 1)
     running.cancel()
     try await running.finished()
-    try await eventually { ends.count == 2 }
+    try await eventually("the second end is noticed") { ends.count == 2 }
     watching.cancel()
     try await watching.finished()
   }

@@ -95,11 +95,11 @@ import Vault
     let server = try fixture.server()
     let hints = Task { for try await _ in server.hints() {} }
     func isMoved() -> Bool { fixture.events.all.contains(.mailboxMoved(account.id)) }
-    try await eventually { fixture.clock.untilNextWakes != nil || isMoved() }
+    try await eventually("a pause, or the mailbox is moved") { fixture.clock.untilNextWakes != nil || isMoved() }
     #expect(fixture.requests.withLock { $0.count } == 1, "AM heard of nothing but the registration")
     fixture.isTamperedWith.withLock { $0 = false }
     fixture.clock.advance(by: .seconds(5))
-    try await eventually { isMoved() }
+    try await eventually("the mailbox is moved") { isMoved() }
     hints.cancel()
     #expect(try metadata(fixture)?.deviceToken == "new")
   }

@@ -42,17 +42,17 @@ import Testing
     defer { collector.cancel() }
     func polls() -> [MonotonicInstant] { fixture.server.state.withLock { $0.polls } }
     for count in 1...3 {
-      try await eventually { polls().count >= count }
+      try await eventually("poll \(count)") { polls().count >= count }
       await fixture.clock.untilAsleep()
       fixture.token.wake()
     }
-    try await eventually { polls().count >= 4 }
+    try await eventually("poll 4") { polls().count >= 4 }
     await fixture.clock.untilAsleep()
     #expect(Set(polls()).count == 1, "no time has passed")
     for _ in 0..<1000 { await Task.yield() }
     #expect(polls().count == 4)
     fixture.clock.advance(by: .seconds(4))
-    try await eventually { polls().count >= 5 }
+    try await eventually("poll 5") { polls().count >= 5 }
   }
 
   @Test("A hint that comes before its login is stored is followed by two rounds") func earlyHint() async throws {
@@ -63,15 +63,15 @@ import Testing
     }
     defer { collector.cancel() }
     func polls() -> Int { fixture.server.state.withLock { $0.polls.count } }
-    try await eventually { polls() == 1 }
+    try await eventually("poll 1") { polls() == 1 }
     await fixture.clock.untilAsleep()
     fixture.token.wake()
-    try await eventually { polls() == 2 }
+    try await eventually("poll 2") { polls() == 2 }
     // The second list has been read.
     await fixture.clock.untilAsleep()
     fixture.server.challenge("PIPU0")
     fixture.clock.advance(by: .seconds(1))
-    try await eventually { changes.withLock { $0 } == 1 }
+    try await eventually("a change of the list") { changes.withLock { $0 } == 1 }
     #expect(polls() == 3)
     // Then at the usual interval again.
     await fixture.clock.untilAsleep()

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import BuiltPrograms
 import Cryptography
 import Foundation
@@ -185,14 +186,13 @@ import Testing
   @Test("A key that waits is canceled when its answer is not wanted any more") func canceled() async throws {
     let registration = try await registered()
     key.set(.untouched)
-    let deadline = ContinuousClock.now + .seconds(60)
     for await event in try driver().events(for: call(.authenticate, registration)) {
       if event == .waiting("present the security key") { card.insert(into: reader) }
       guard event == Self.leave else { continue }
-      while key.calls.count < 3, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }
+      try await eventually("the key is asked") { key.calls.count >= 3 }
       break
     }
-    while key.canceled == 0, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }
+    try await eventually("the wait for a touch is canceled") { key.canceled > 0 }
     #expect(key.canceled == 1 && key.calls == [1, 2, 2])
   }
 
@@ -208,8 +208,7 @@ import Testing
       case Self.leave:
         guard !isRemoved else { return }
         isRemoved = true
-        let deadline = ContinuousClock.now + .seconds(60)
-        while key.calls.count < 3, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(10)) }
+        try await eventually("the key is asked") { key.calls.count >= 3 }
         key.set(.touched(after: .zero))
         card.remove()
         try await reader.untilEmpty()

@@ -242,12 +242,12 @@ import Testing
 /// Delays the first two requests for `/x` until both have arrived.
 private final class RendezvousHTTPTransport: HTTPTransport {
   private let http: RecordingHTTPTransport
-  private let waiting = Mutex((count: 0, first: CheckedContinuation<Void, Never>?.none))
+  private let arrived = Mutex(0)
 
   init(_ http: RecordingHTTPTransport) { self.http = http }
 
   func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
-    if request.url.hasSuffix("/x") { await meet() }
+    if request.url.hasSuffix("/x") { try await meet() }
     return try await http.send(request)
   }
 
@@ -255,15 +255,12 @@ private final class RendezvousHTTPTransport: HTTPTransport {
     try await http.stream(request)
   }
 
-  private func meet() async {
-    await withCheckedContinuation { continuation in
-      let ready = waiting.withLock { waiting -> [CheckedContinuation<Void, Never>] in
-        waiting.count += 1
-        guard waiting.count == 1 else { return [waiting.first.take(), continuation].compactMap(\.self) }
-        waiting.first = continuation
-        return []
-      }
-      for continuation in ready { continuation.resume() }
+  private func meet() async throws(HTTPTransportError) {
+    arrived.withLock { $0 += 1 }
+    do {
+      try await eventually("both requests for /x", within: .seconds(45)) { arrived.withLock { $0 } >= 2 }
+    } catch {
+      throw .unreachable("\(error)")
     }
   }
 }

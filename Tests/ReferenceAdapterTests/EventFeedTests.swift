@@ -64,20 +64,19 @@ import Testing
     #expect(http.requests.last { $0.url.hasSuffix("/events") }?.headers["Last-Event-ID"] == "10")
   }
 
-  /// Runs a feed whose stream delivers `text`, and waits at most 3 minutes for `isDone`.
+  /// Runs a feed whose stream delivers `text`, and waits at most 3 minutes for `isDone`, named by `what`.
   private func follow(
     _ server: FakeServer, _ client: DeviceClient, stream sending: AsyncThrowingStream<[UInt8], any Error>.Continuation,
-    _ text: String, until isDone: (Hints) -> Bool
+    _ text: String, until what: String, _ isDone: (Hints) -> Bool
   ) async throws {
     let (hints, feed) = (
       Hints(), EventFeed(client: client, environment: server.environment, memory: EventFeed.Memory())
     )
     let running = Task { try await feed.run { hints.add($0) } }
     sending.yield(Array(text.utf8))
-    let start = ContinuousClock.now
-    while !isDone(hints), ContinuousClock.now - start < .seconds(180) { try await Task.sleep(for: .milliseconds(1)) }
+    try await eventually(what, within: .seconds(180)) { isDone(hints) }
     running.cancel()
-    _ = await running.result
+    _ = try? await running.finished()
   }
 
   private func serverWithStream() throws -> (FakeServer, AsyncThrowingStream<[UInt8], any Error>.Continuation) {
@@ -97,7 +96,7 @@ import Testing
     _ = try await client.call(.get, "/x")
     server.turnNonce()
     let data = #"{"dpop_nonce":"nonce-2","kind":"resync"}"#
-    try await follow(server, client, stream: sending, "data: \(data)\n\n") { $0.all.count > 1 }
+    try await follow(server, client, stream: sending, "data: \(data)\n\n", until: "the hint") { $0.all.count > 1 }
     let before = http.requests.count
     _ = try await client.call(.get, "/x")
     #expect(http.requests.count - before == 1)
@@ -138,7 +137,7 @@ import Testing
     #expect(server.tokensGiven == 1)
     // 900 s of lifetime; a call would renew it 30 s before its end.
     server.clock.advance(by: .seconds(900 - 60))
-    try await follow(server, client, stream: sending, ":\n\n") { _ in server.tokensGiven > 1 }
+    try await follow(server, client, stream: sending, ":\n\n", until: "a new token") { _ in server.tokensGiven > 1 }
     #expect(server.tokensGiven == 2)
     _ = try await client.call(.get, "/x")
     #expect(server.tokensGiven == 2)
@@ -178,9 +177,8 @@ import Testing
     await server.clock.untilAsleep(2)
     #expect(http.reports.all.isEmpty)
     server.clock.advance(by: EventFeed.reportDelay)
-    let start = ContinuousClock.now
-    while hints.all.count < 3 || http.reports.all.isEmpty, ContinuousClock.now - start < .seconds(180) {
-      try await Task.sleep(for: .milliseconds(1))
+    try await eventually("three hints and a report", within: .seconds(180)) {
+      hints.all.count >= 3 && !http.reports.all.isEmpty
     }
     #expect(hints.all == [.connected, .pendingChanged, .pendingChanged])
     #expect(http.reports.all.count == 1)
@@ -248,11 +246,11 @@ import Testing
     }
     let hints = Hints()
     let polling = Task { try await feed.run { hints.add($0) } }
-    try await eventually { hints.all.count == 2 }
+    try await eventually("two hints") { hints.all.count == 2 }
     // The delivery report, beside the next poll.
     await server.clock.untilAsleep(2)
     server.clock.advance(by: EventFeed.reportDelay)
-    try await eventually {
+    try await eventually("the report of the delivery") {
       http.requests.contains {
         $0.url.hasSuffix("/events/acks") && String(decoding: $0.body, as: UTF8.self).contains(#""transactions":["t"]"#)
       }
@@ -286,6 +284,6 @@ import Testing
       server.clock.advance(by: EventFeed.pollInterval)
     }
     polling.cancel()
-    _ = await polling.result
+    _ = try? await polling.finished()
   }
 }

@@ -62,7 +62,7 @@ import Testing
       isOpen = count > 0 || (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
       usleep(100_000)
     }
-    #expect(!isOpen)
+    #expect(!isOpen, "the server must close the connection within 60 s")
   }
 
   @Test("The number of connections per source is limited; an event stream does not count")

@@ -38,9 +38,9 @@ import Testing
     }
     async let first: Void = keyedMutex.withLock("a") {
       log.note("first")
-      try await eventually { log.lines.withLock { $0 } == ["first", "refused"] }
+      try await eventually("a task is refused") { log.lines.withLock { $0 } == ["first", "refused"] }
     }
-    try await eventually { log.lines.withLock { $0 } == ["first"] }
+    try await eventually("the first task runs") { log.lines.withLock { $0 } == ["first"] }
     await withDiscardingTaskGroup { group in for _ in 1...3 { group.addTask { await attempt() } } }
     try await first
     #expect(log.lines.withLock { $0 } == ["first", "refused", "ran", "ran"])

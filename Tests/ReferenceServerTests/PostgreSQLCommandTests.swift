@@ -114,9 +114,8 @@ import Testing
     let requests = (0..<2).map { _ in Task(executorPreference: BlockingThreads.shared) { try status() } }
     let waiting =
       "SELECT COUNT(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    let deadline = ContinuousClock.now + .seconds(60)
-    while try TestPostgreSQL.query(waiting, in: url) != "t\n", ContinuousClock.now < deadline {
-      try await Task.sleep(for: .milliseconds(20))
+    try await eventually("a request waits for the lock") {
+      try TestPostgreSQL.query(waiting, in: url) == "t\n" ? () : nil
     }
     let operations = try OperationsTests.address(of: server)
     // The metrics also the second time, while the first one still reads.

@@ -41,7 +41,7 @@ import Testing
         .mayNotRead(topic: "a"), .connected(topic: "b"), .refused(bytes: 99), .connected(topic: "a"),
       ])
     #expect(consumer.topics.withLock { $0 } == ["b", "a"])
-    try await eventually { peer.receipts == [.init(isTaken: takes), .init(isTaken: takes)] }
+    try await eventually("both receipts") { peer.receipts == [.init(isTaken: takes), .init(isTaken: takes)] }
     #expect(peer.orders == [.subscribe(RelaySubscription(Self.subscription, authorities: nil))])
   }
 
@@ -52,7 +52,7 @@ import Testing
     )
     #expect(await run(peer, consumer) == .refused("over"))
     #expect(consumer.messages.withLock { $0 } == [[1]])
-    try await eventually { peer.receipts == [.init(isTaken: true)] }
+    try await eventually("a receipt") { peer.receipts == [.init(isTaken: true)] }
   }
 
   @Test(
@@ -81,10 +81,10 @@ import Testing
   @Test("A canceled subscription is closed") func canceled() async throws {
     let peer = Peer([RelayReply.accepted, .subscribed(0)])
     let running = Task { await run(peer) }
-    try await eventually { peer.orders.count == 1 }
+    try await eventually("the order arrives") { peer.orders.count == 1 }
     running.cancel()
     #expect(try await running.finished() == .closed)
-    try await eventually { peer.hangUps == 1 }
+    try await eventually("the order is closed") { peer.hangUps == 1 }
   }
 
   @Test("Attendance lasts until the network process ends") func attendance() async throws {

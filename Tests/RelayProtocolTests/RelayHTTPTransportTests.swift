@@ -25,7 +25,7 @@ import Testing
     let response = try await send(peer)
     #expect(response == HTTPResponse(status: 200, headers: ["A": "b"], body: [1, 2, 3]))
     #expect(peer.orders == [.send(Self.request, RelayTrust(ServerTrust(), authorities: nil))])
-    try await eventually { peer.hangUps == 1 }
+    try await eventually("the order is closed") { peer.hangUps == 1 }
   }
 
   @Test(
@@ -114,9 +114,9 @@ import Testing
       try await Task.sleep(for: .seconds(1))
       #expect(peer.hangUps == 0)
       waiting.cancel()
-      _ = await waiting.result
+      _ = try? await waiting.finished()
     }
-    try await eventually { peer.hangUps == 1 }
+    try await eventually("the order is closed") { peer.hangUps == 1 }
   }
 
   @Test("A stream whose network process ends fails") func streamFails() async throws {
@@ -129,9 +129,9 @@ import Testing
   @Test("A canceled request ends the order") func canceled() async throws {
     let peer = Peer([RelayReply.accepted])
     let sending = Task { try await send(peer, HTTPRequest(.get, "https://token.example/", deadline: .seconds(60))) }
-    try await eventually { peer.orders.count == 1 }
+    try await eventually("the order arrives") { peer.orders.count == 1 }
     sending.cancel()
     await #expect(throws: HTTPTransportError.canceled) { try await sending.finished() }
-    try await eventually { peer.hangUps == 1 }
+    try await eventually("the order is closed") { peer.hangUps == 1 }
   }
 }

@@ -20,7 +20,9 @@ final class TestBalancer: Sendable {
     program = try RunningProgram("/usr/sbin/haproxy", ["-db", "-f", directory + "/haproxy.cfg"])
     let deadline = ContinuousClock.now + .seconds(60)
     while !accepts(port) {
-      guard ContinuousClock.now < deadline else { throw Curl.CurlError(description: "HAProxy did not start") }
+      guard ContinuousClock.now < deadline else {
+        throw Curl.CurlError(description: "HAProxy does not listen within 60 s")
+      }
       usleep(5000)
     }
   }

@@ -175,9 +175,8 @@ package final class TestPostgreSQL: Sendable {
     let deadline = ContinuousClock.now + .seconds(60)
     while (try? query("SELECT 1")) == nil {
       guard ContinuousClock.now < deadline else {
-        throw PostgreSQLError(
-          description:
-            "PostgreSQL did not start: \((try? String(contentsOfFile: "\(directory)/log", encoding: .utf8)) ?? "")")
+        let log = (try? String(contentsOfFile: "\(directory)/log", encoding: .utf8)) ?? ""
+        throw PostgreSQLError(description: "PostgreSQL is not ready within 60 s: \(log)")
       }
       usleep(50_000)
     }

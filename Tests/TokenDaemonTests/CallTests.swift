@@ -28,7 +28,7 @@ import Vault
     let uri = "file-token:\(fixture.serverFile)#ann"
     _ = try await fixture.answer(.enroll(EnrollmentOptions(uri: uri)), as: EnrollmentResponse.self)
     let account = try fixture.vault.account(AccountID("ann"))
-    #expect(try await fixture.until { fixture.service.server(of: account) != nil })
+    try await fixture.until("the server is used") { fixture.service.server(of: account) != nil }
     try await body(fixture)
     for task in running { task.cancel() }
     for task in running { try await task.finished() }
@@ -123,7 +123,7 @@ import Vault
     try await withService(reportHold: .seconds(6)) { fixture in
       async let allowed = fixture.answer(
         .allow(account: "ann", origin: "https://Bank.example:443"), as: OriginsResponse.self)
-      #expect(try await fixture.until { await fixture.board.panel.readiness == .counts })
+      try await fixture.until("a press counts") { await fixture.board.panel.readiness == .counts }
       #expect(try fixture.vault.account(AccountID("ann")).allowedOrigins.isEmpty)
       #expect(try await fixture.answer(.simulate(.notMe), as: Done.self).ignored == nil)
       #expect(try await allowed.allowedOrigins == [Self.origin])

@@ -28,7 +28,7 @@ import UnixSockets
   private func call(_ path: String) async -> Result<Done, any Error> {
     await withCheckedContinuation { continuation in
       Thread.detachNewThread {
-        continuation.resume(returning: Result { try ControlClient(path: path).call(.status, Done.self) })
+        continuation.resume(returning: Result { try ControlClient(path: path).call(.status, Done.self, within: 60) })
       }
     }
   }

@@ -224,16 +224,18 @@ import Threads
       Task { _ = try? await fixture.handler.answer(.events(follow: true)) { lines.add($0) } },
       Task { _ = try? await fixture.handler.answer(.watch) { panel.add($0) } },
     ]
-    #expect(try await fixture.until { !lines.all.isEmpty && !panel.all.isEmpty })
+    try await fixture.until("an event and a change of the panel") { !lines.all.isEmpty && !panel.all.isEmpty }
     _ = try await fixture.answer(
       .enroll(EnrollmentOptions(uri: "file-token:\(server.path)#ann")), as: EnrollmentResponse.self)
     // A list can have the request before the server counts as connected.
-    #expect(try await fixture.until { lines.events.last == "connected" })
+    try await fixture.until("the connection") { lines.events.last == "connected" }
     let request = FileServer.Contents.Request(id: numberedUUID(1), message: "Pay 5 EUR?")
     try server.change { $0.pending["ann"]?.append(request) }
-    _ = try #require(try await fixture.shownRequest())
+    _ = try await fixture.shownRequest()
     _ = try await fixture.answer(.simulate(.hold(milliseconds: 1000)), as: Done.self)
-    #expect(try await fixture.until { lines.events.last == "request-handled" && panel.events.last == "ended" })
+    try await fixture.until("the end of the request") {
+      lines.events.last == "request-handled" && panel.events.last == "ended"
+    }
     let past = RecordedLines()
     try await fixture.handler.answer(.events(follow: false)) { past.add($0) }
     for task in running { task.cancel() }

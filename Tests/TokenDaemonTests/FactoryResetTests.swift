@@ -23,7 +23,9 @@ import Vault
     let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
     try await enrolled(fixture)
     let ben = try fixture.vault.account(AccountID("ben"))
-    #expect(try await fixture.until { (fixture.service.server(of: ben) as? FileServerClient)?.accounts.count == 2 })
+    try await fixture.until("both accounts") {
+      (fixture.service.server(of: ben) as? FileServerClient)?.accounts.count == 2
+    }
     try await body()
     for task in running { task.cancel() }
     for task in running { try await task.finished() }
@@ -36,7 +38,7 @@ import Vault
     try await withRunning(fixture) {
       #expect(try server.read().pending.count == 2)
       let reset = Task { try await fixture.answer(.factoryReset, as: FactoryResetResponse.self) }
-      #expect(try await fixture.until { await fixture.board.panel.readiness == .counts })
+      try await fixture.until("a press counts") { await fixture.board.panel.readiness == .counts }
       #expect(try await fixture.answer(.simulate(.notMe), as: Done.self).ignored == nil)
       let response = try await reset.finished()
       #expect(response.removed.count == 3 && response.notNotified.isEmpty)
@@ -50,7 +52,7 @@ import Vault
     try await withRunning(fixture) {
       try FileServer(path: fixture.serverFile).damage()
       let reset = Task { try await fixture.answer(.factoryReset, as: FactoryResetResponse.self) }
-      #expect(try await fixture.until { await fixture.board.panel.readiness == .counts })
+      try await fixture.until("a press counts") { await fixture.board.panel.readiness == .counts }
       _ = try await fixture.answer(.simulate(.notMe), as: Done.self)
       #expect(try await reset.finished().notNotified == ["ann", "ben"])
       #expect(try fixture.vault.accounts().isEmpty && fixture.hasEnded)
@@ -61,7 +63,7 @@ import Vault
     let fixture = try ServiceFixture(reportHold: .seconds(6), kinds: Self.kinds)
     try await withRunning(fixture) {
       let reset = Task { try await fixture.answer(.factoryReset, as: FactoryResetResponse.self) }
-      #expect(try await fixture.until { await fixture.board.panel.readiness == .counts })
+      try await fixture.until("a press counts") { await fixture.board.panel.readiness == .counts }
       fixture.service.reload()
       _ = try await fixture.answer(.simulate(.notMe), as: Done.self)
       #expect(try await reset.finished().removed.count == 3)
@@ -72,7 +74,7 @@ import Vault
     let fixture = try ServiceFixture(reportHold: .seconds(6), kinds: Self.kinds)
     try await withRunning(fixture) {
       let reset = Task { try await fixture.answer(.factoryReset, as: FactoryResetResponse.self) }
-      #expect(try await fixture.until { await fixture.board.panel.readiness == .counts })
+      try await fixture.until("a press counts") { await fixture.board.panel.readiness == .counts }
       _ = try await fixture.answer(.simulate(.doublePress), as: Done.self)
       await #expect(throws: PanelDialog.EntryError.canceled) { try await reset.finished() }
       #expect(try fixture.vault.accounts().count == 3 && !fixture.hasEnded)

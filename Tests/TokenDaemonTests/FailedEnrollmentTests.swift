@@ -27,22 +27,22 @@ import Testing
   func cause(error: HTTPTransportError, cause: Int) async throws {
     let fixture = try ServiceFixture(http: RecordingHTTPTransport { _ throws(HTTPTransportError) in throw error })
     let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
-    #expect(try await fixture.until(.mustEnroll))
+    try await fixture.until(.mustEnroll)
     #expect(await fails(EnrollmentOptions(uri: Self.uri), in: fixture))
-    #expect(try await fixture.until(.enrollmentFailed(cause: cause)))
+    try await fixture.until(.enrollmentFailed(cause: cause))
     fixture.service.reload()
     try await Task.sleep(for: .milliseconds(300))
     #expect(await fixture.board.panel.showing == .enrollmentFailed(cause: cause))
     #expect(await fails(EnrollmentOptions(uri: "https://example.org/"), in: fixture))
-    #expect(try await fixture.until(.enrollmentFailed(cause: 4)))
+    try await fixture.until(.enrollmentFailed(cause: 4))
     try await fixture.enroll("mail")
     fixture.service.reload()
-    #expect(try await fixture.until(.idle(pending: 0)))
+    try await fixture.until(.idle(pending: 0))
     // With an account, a failure is not shown, and a former one is forgotten.
     #expect(await fails(EnrollmentOptions(uri: "https://example.org/"), in: fixture))
     try fixture.vault.wipe(account: AccountID("mail"), AuditEntry(.wiped, wallClockMilliseconds: 0))
     fixture.service.reload()
-    #expect(try await fixture.until(.mustEnroll))
+    try await fixture.until(.mustEnroll)
     for task in running { task.cancel() }
     for task in running { try await task.finished() }
   }
@@ -59,16 +59,16 @@ import Testing
         throw isThere ? .unreachable("refused") : .noNetwork("no route")
       })
     let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
-    #expect(try await fixture.until(.mustEnroll))
+    try await fixture.until(.mustEnroll)
     var options = EnrollmentOptions(uri: Self.uri)
     options.networkWait = 600
     let enrollment = Task { [options] in try await fixture.handler.answer(.enroll(options)) { _ in } }
-    #expect(try await fixture.until(.lookingForNetwork))
+    try await fixture.until(.lookingForNetwork)
     network.withLock { $0.isThere = true }
     await #expect(throws: (any Error).self) { try await enrollment.finished() }
     let attempts = network.withLock { $0.attempts }
     #expect(attempts.first == false && attempts.last == true && attempts.count { $0 } == 1)
-    #expect(try await fixture.until(.enrollmentFailed(cause: 2)))
+    try await fixture.until(.enrollmentFailed(cause: 2))
     for task in running { task.cancel() }
     for task in running { try await task.finished() }
   }
@@ -82,13 +82,13 @@ import Testing
     var options = EnrollmentOptions(uri: Self.uri)
     options.networkWait = 600
     let endless = Task { [options] in try await fixture.handler.answer(.enroll(options)) { _ in } }
-    #expect(try await fixture.until(.lookingForNetwork))
+    try await fixture.until(.lookingForNetwork)
     endless.cancel()
     await #expect(throws: CancellationError.self) { try await endless.finished() }
-    #expect(try await fixture.until(.mustEnroll))
+    try await fixture.until(.mustEnroll)
     options.networkWait = 1
     #expect(await fails(options, in: fixture))
-    #expect(try await fixture.until(.enrollmentFailed(cause: 1)))
+    try await fixture.until(.enrollmentFailed(cause: 1))
     for task in running { task.cancel() }
     for task in running { try await task.finished() }
   }

@@ -38,11 +38,11 @@ import Testing
   func service() async throws {
     let fixture = try ServiceFixture()
     let running = [Task { await fixture.board.panel.run() }, Task { _ = try? await fixture.service.run() }]
-    #expect(try await fixture.until(.mustEnroll))
+    try await fixture.until(.mustEnroll)
     #expect(try await failures(fixture) == [:])
     let unplug = ControlRequest.simulate(.chip(isConnected: false))
     _ = try await fixture.answer(unplug, as: Done.self)
-    #expect(try await fixture.until { try await Array(failures(fixture).keys) == ["panel"] })
+    try await fixture.until("only the panel fails") { try await Array(failures(fixture).keys) == ["panel"] }
     for task in running { task.cancel() }
     for task in running { try await task.finished() }
   }

@@ -106,31 +106,27 @@ final class ServiceFixture: Sendable {
   }
 
   /// Waits until the LED shows the indication.
-  /// - Returns: false if it does not.
-  func until(_ indication: Indication) async throws -> Bool {
-    try await until { await board.panel.showing == indication }
+  func until(_ indication: Indication, file: String = #fileID, line: Int = #line) async throws {
+    try await until("\(indication) on the LED", file: file, line: line) { await board.panel.showing == indication }
   }
 
   /// Waits until the condition holds, with a limit for busy machines.
-  /// - Returns: false if it does not.
-  func until(_ condition: () async throws -> Bool) async throws -> Bool {
-    let start = ContinuousClock.now
-    while try await !condition() {
-      guard ContinuousClock.now - start < .seconds(180) else { return false }
+  /// - Parameter what: named in the error.
+  func until(
+    _ what: String, file: String = #fileID, line: Int = #line, _ condition: () async throws -> Bool
+  ) async throws {
+    try await eventually(what, within: .seconds(180), file: file, line: line) {
+      if try await condition() { return true }
       try await Task.sleep(for: .milliseconds(5))
+      return false
     }
-    return true
   }
 
-  /// Waits for a request that a press answers now; nil if there is none.
-  func shownRequest() async throws -> PendingSummary? {
-    var shown: PendingSummary?
-    _ = try await until {
-      let pending = try await answer(.pending, as: PendingResponse.self)
-      shown = pending.requests.first { $0.pressCounts }
-      return shown != nil
+  /// Waits for a request that a press answers now.
+  func shownRequest(file: String = #fileID, line: Int = #line) async throws -> PendingSummary {
+    try await eventually("a request that a press answers", within: .seconds(180), file: file, line: line) {
+      try await answer(.pending, as: PendingResponse.self).requests.first { $0.pressCounts }
     }
-    return shown
   }
 }
 

@@ -33,16 +33,16 @@ import Testing
         _ = try? await fixture.handler.answer(.watch) { changes.add($0) }
       },
     ]
-    #expect(try await fixture.until { !changes.all.isEmpty })
+    try await fixture.until("the first change") { !changes.all.isEmpty }
     _ = try await fixture.answer(
       .enroll(EnrollmentOptions(uri: "file-token:\(server.path)#ann")), as: EnrollmentResponse.self)
     try server.change { $0.pending["ann"]?.append(Self.request) }
-    let pending = try #require(try await fixture.shownRequest())
+    let pending = try await fixture.shownRequest()
     #expect(pending.verified?.message == "Pay 5 EUR?" && pending.verified?.signature == "hmac")
     let status = try await fixture.answer(.status, as: ServiceStatus.self)
     #expect(status.requests?.first?.verified == pending.verified)
     _ = try await fixture.answer(.simulate(.hold(milliseconds: 1000)), as: Done.self)
-    #expect(try await fixture.until { changes.all.last?.event == "ended" })
+    try await fixture.until("the end of the request") { changes.all.last?.event == "ended" }
     for task in running { task.cancel() }
     for task in running { try await task.finished() }
     let lines = changes.all

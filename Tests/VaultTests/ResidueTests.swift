@@ -108,24 +108,27 @@ import VaultModel
     let ciphertext = try fixture.raw { raw in
       try raw.rows("SELECT box FROM accounts WHERE id = 'alice'") { try $0.blob(0) }[0]
     }
-    return try await withCheckedThrowingContinuation { continuation in
-      Thread.detachNewThread {
-        continuation.resume(
-          with: Result {
-            let during = try fixture.raw { reader in
-              try reader.snapshot { snapshot in
-                _ = try snapshot.rows("SELECT id FROM accounts") { _ in }
-                try wiping.wipe(account: alice, entry(.wiped))
-                try wiping.record(entry(.opened, bob))
-                try wiping.flush()
-                return try traces(of: ciphertext)
+    let wipe: Task<(during: Int, after: Int), any Error> = Task {
+      try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread {
+          continuation.resume(
+            with: Result {
+              let during = try fixture.raw { reader in
+                try reader.snapshot { snapshot in
+                  _ = try snapshot.rows("SELECT id FROM accounts") { _ in }
+                  try wiping.wipe(account: alice, entry(.wiped))
+                  try wiping.record(entry(.opened, bob))
+                  try wiping.flush()
+                  return try traces(of: ciphertext)
+                }
               }
-            }
-            try next()
-            return (during, try traces(of: ciphertext))
-          })
+              try next()
+              return (during, try traces(of: ciphertext))
+            })
+        }
       }
     }
+    return try await wipe.finished("the end of the wipe")
   }
 
   /// The number of 16-byte pieces of the ciphertext that are found, at any offset of any file.

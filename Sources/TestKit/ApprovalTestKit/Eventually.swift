@@ -11,7 +11,7 @@ package struct WaitTimeoutError: Error, CustomStringConvertible {
 ///   - limit: in real time. Only a failing test waits until the limit.
 /// - Throws: `WaitTimeoutError` after the limit, `CancellationError` when the test is canceled.
 package func eventually(
-  _ what: String = "the condition", within limit: Duration = .seconds(60), file: String = #fileID, line: Int = #line,
+  _ what: String, within limit: Duration = .seconds(60), file: String = #fileID, line: Int = #line,
   isolation: isolated (any Actor)? = #isolation, _ condition: () async throws -> Bool
 ) async throws {
   var turns = 0

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import HTTP
 import MQTT
 import ProgramHarness
@@ -82,7 +83,7 @@ final class Consumer: Sendable {
 
   func stop() async {
     task.cancel()
-    _ = await task.result
+    _ = try? await task.finished()
   }
 }
 

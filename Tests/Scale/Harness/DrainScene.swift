@@ -46,7 +46,7 @@ final class DrainScene {
   func replace(_ index: Int, with executable: String? = nil) async throws {
     let (earlier, answers) = (load.ends.count, load.answers)
     let stop = ContinuousClock.now
-    let status = await onThread { [group] in group.drainServer(index) }
+    let status = try await onThread("the end of a server") { [group] in group.drainServer(index) }
     #expect(status == 0)
     let ends = load.ends.dropFirst(earlier).map { $0 - stop }
     print("server \(index): \(load.answers - answers) answers meanwhile, streams ended after \(ends)")
@@ -56,7 +56,10 @@ final class DrainScene {
     let (first, last) = (try #require(ends.first), try #require(ends.last))
     #expect(last - first > Self.drainTime / 4)
     #expect(load.answers > answers)
-    try await onThread { [group] in Result { try group.startServer(index, with: executable) } }.get()
+    let start = try await onThread("the start of a server") { [group] in
+      Result { try group.startServer(index, with: executable) }
+    }
+    try start.get()
     // The balancer takes it in after the next check.
     try await Task.sleep(for: .seconds(2))
   }
@@ -81,7 +84,14 @@ final class DrainScene {
   }
 
   /// Runs what blocks on a thread of its own.
-  private func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
-    await withCheckedContinuation { continuation in Thread.detachNewThread { continuation.resume(returning: body()) } }
+  private func onThread<Value: Sendable>(
+    _ what: String, _ body: @escaping @Sendable () -> Value
+  ) async throws -> Value {
+    let end: Task<Value, Never> = Task {
+      await withCheckedContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(returning: body()) }
+      }
+    }
+    return try await end.finished(what, within: .seconds(180))
   }
 }

@@ -117,11 +117,10 @@ final class OutageScene: Sendable {
       return Dictionary(uniqueKeysWithValues: transactions.map { ($0, callbacks[$0] ?? 0) })
         .filter { $1 != (OutageRecord.refusesFirst($0) ? 2 : 1) }
     }
-    let deadline = ContinuousClock.now + Self.longestCallback
-    while !unexpected().isEmpty, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(200)) }
+    _ = try? await eventually("all callbacks", within: Self.longestCallback) { unexpected().isEmpty ? () : nil }
     // Servers look for callbacks every five seconds.
     try await Task.sleep(for: .seconds(6))
-    #expect(unexpected().isEmpty)
+    #expect(unexpected().isEmpty, "not the right number of callbacks")
   }
 
   /// Compares what each server and the callback endpoint have with the model.
@@ -131,9 +130,8 @@ final class OutageScene: Sendable {
     for (transaction, entry) in entries {
       for _ in 0..<servers where try isEnded(transaction, entry) { ended.insert(transaction) }
     }
-    let deadline = ContinuousClock.now + Self.longestCallback
-    while !ended.isSubset(of: record.callbacks.keys), ContinuousClock.now < deadline {
-      try await Task.sleep(for: .milliseconds(200))
+    _ = try? await eventually("all callbacks", within: Self.longestCallback) {
+      ended.isSubset(of: record.callbacks.keys) ? () : nil
     }
     let callbacks = Set(record.callbacks.keys)
     #expect(ended.isSubset(of: callbacks), "no callback for \(ended.subtracting(callbacks))")

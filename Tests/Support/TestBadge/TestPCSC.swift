@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import BuiltPrograms
 import Foundation
 import FreePorts
@@ -8,11 +9,6 @@ import Synchronization
 /// A private pcscd with a virtual reader of two slots (vpcd), on a Unix socket of its own. Needs no privilege.
 package final class TestPCSC: Sendable {
   package struct StartError: Error, CustomStringConvertible {
-    package let description: String
-  }
-
-  /// pcscd or a program did not do in time what was waited for.
-  package struct TimeoutError: Error, CustomStringConvertible {
     package let description: String
   }
 
@@ -101,11 +97,11 @@ package final class TestPCSC: Sendable {
   /// Waits until pcscd has noticed that the card was removed from a slot, at most 60 s: a removal that it does not see,
   /// because another card follows at once, is none.
   package func untilEmpty(slot: UInt16 = 0) async throws {
-    try await Self.wait(for: "pcscd to see that slot \(slot) is empty") {
+    _ = try await eventually("pcscd sees that slot \(slot) is empty") { () -> Bool? in
       let changes = said.split(separator: "\n").filter { line in
         line.hasSuffix(" 00 0\(slot)") && (line.contains("Card Removed From") || line.contains("Card inserted into"))
       }
-      return changes.last?.contains("Card Removed From") == true
+      return changes.last?.contains("Card Removed From") == true ? true : nil
     }
     try await Task.sleep(for: Self.settling)
   }
@@ -113,18 +109,11 @@ package final class TestPCSC: Sendable {
   /// Waits until a program knows what is in the readers since pcscd was started, at most 60 s: it asks what is there,
   /// and then what changes.
   package func untilListed() async throws {
-    try await Self.wait(for: "a program to list the readers") {
-      said.split(separator: "\n").count { $0.contains("Received command: CMD_WAIT_READER_STATE_CHANGE") } >= 2
+    _ = try await eventually("a program lists the readers") { () -> Bool? in
+      let line = "Received command: CMD_WAIT_READER_STATE_CHANGE"
+      return said.split(separator: "\n").count { $0.contains(line) } >= 2 ? true : nil
     }
     try await Task.sleep(for: Self.settling)
-  }
-
-  static func wait(for what: String, _ isTrue: () -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while !isTrue() {
-      guard ContinuousClock.now < deadline else { throw TimeoutError(description: "waited 60 s for \(what)") }
-      try await Task.sleep(for: .milliseconds(50))
-    }
   }
 
   /// The version 2 of Debian 13 asks polkit.

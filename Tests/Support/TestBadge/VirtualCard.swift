@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Glibc
 import Synchronization
 import Threads
@@ -110,6 +111,6 @@ package final class VirtualCard: Sendable {
   /// three times, and later again each time that it looks at the slot.
   package func untilCounted() async throws {
     let looks = state.withLock { $0.looks }
-    try await TestPCSC.wait(for: "pcscd to see a card") { looks.count > 3 }
+    try await eventually("pcscd sees a card") { looks.count > 3 }
   }
 }

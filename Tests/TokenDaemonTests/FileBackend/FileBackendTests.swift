@@ -27,15 +27,15 @@ import Vault
     #expect(try server.read().pending == ["ann": []])
 
     try server.change { $0.pending["ann"]?.append(Self.request) }
-    let shown = try #require(try await fixture.shownRequest())
+    let shown = try await fixture.shownRequest()
     #expect(shown.message == "Pay 5 EUR?" && shown.account == "mail" && shown.server == "file")
     let hold = ControlRequest.simulate(.hold(milliseconds: 1000))
     #expect(try await fixture.answer(hold, as: Done.self).ignored == nil)
-    #expect(try await fixture.until { try server.read().answers == [Self.request.id: "approved"] })
-    #expect(try await fixture.until(.idle(pending: 0)))
+    try await fixture.until("the answer") { try server.read().answers == [Self.request.id: "approved"] }
+    try await fixture.until(.idle(pending: 0))
 
     async let removal = fixture.answer(.forget(account: "mail"), as: RemovalResponse.self)
-    #expect(try await fixture.until { await fixture.board.panel.readiness == .counts })
+    try await fixture.until("a press counts") { await fixture.board.panel.readiness == .counts }
     #expect(try await fixture.answer(.simulate(.notMe), as: Done.self).ignored == nil)
     #expect(try await removal.serverNotified)
     #expect(try server.read().pending.isEmpty && fixture.vault.accounts().isEmpty)

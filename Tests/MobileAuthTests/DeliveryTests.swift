@@ -169,7 +169,8 @@ import Testing
         try await eventually("an outcome") { !fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)).isEmpty }
         // The error is shown before the following idle state.
         let seen: Indication = effect.isEmpty ? .seeLog : .mustEnroll
-        if case .alreadyHandled = fault {} else {
+        if case .alreadyHandled = fault {
+        } else {
           try await eventually("\(seen) on the LED") { fixture.panel.shown.contains(seen) }
         }
         if !effect.isEmpty {

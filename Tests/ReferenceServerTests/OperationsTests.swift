@@ -199,8 +199,7 @@ import Testing
     for result in ["right", "wrong", "deregistered"] { try expect(result, 1) }
   }
 
-  @Test("A server that drains is healthy but not ready, and answers until a second signal") func drains() async throws
-  {
+  @Test("A server that drains is healthy but not ready, and answers until a second signal") func drains() async throws {
     let server = try TokenServerProcess(configuration: Self.configuration(drainSeconds: 240))
     let address = try Self.address(of: server)
     #expect(try server.curl(address + "/healthz").expect(200).text == "ok\n")

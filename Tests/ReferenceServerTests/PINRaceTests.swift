@@ -137,6 +137,7 @@ import Testing
         """
         : "CREATE TRIGGER no_verdict BEFORE DELETE ON pin_attempt BEGIN SELECT RAISE(ABORT, 'killed here'); END")
     #expect(try send().status == 500)
+    #expect(fixture.server.log.contains("killed here"))
     _ = fixture.server.stop(killing: true)
     try fixture.server.query("DROP TRIGGER no_verdict" + (TestDeployment.usesPostgreSQL ? " ON pin_attempt" : ""))
     return try PINFixture(after: fixture)

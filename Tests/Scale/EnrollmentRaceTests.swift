@@ -29,20 +29,22 @@ import Testing
 
   @Test("A registration that is sent again while the first one runs finds the same device", arguments: [false, true])
   func repeated(withFleetToken: Bool) throws {
-    for number in 1...5 {
+    // More at once would be too many attempts from one source.
+    let count = 4
+    for number in 1...8 {
       let device = try DeviceClient(server)
       let credential =
         withFleetToken
         ? try #require(try server.admin("fleet-token", "add", "fleet\(number)")["token"] as? String)
         : try server.activationCode(for: "alice")
-      let devices = try register((0..<12).map { _ in device.registration(credential) }, others: [])
-      #expect(devices.count == 12 && Set(devices).count == 1)
+      let devices = try register((0..<count).map { _ in device.registration(credential) }, others: [])
+      #expect(devices.count == count && Set(devices).count == 1)
     }
   }
 
   @Test("A code registers one of several devices") func oneOfSeveral() throws {
     let code = try server.activationCode(for: "alice")
-    let commands = try (0..<8).map { _ in try DeviceClient(server).registration(code) }
+    let commands = try (0..<4).map { _ in try DeviceClient(server).registration(code) }
     #expect(try register(commands, others: [401]).count == 1)
   }
 
@@ -63,6 +65,7 @@ import Testing
     try device.token(fields).expect(200)
     let replies = try server.curl.race((0..<8).map { _ in (try device.tokenArguments(fields), nil) })
     #expect(replies.allSatisfy { $0.status == 200 }, "\(replies.map(\.status))")
-    #expect(try server.query("SELECT COUNT(*) FROM profile").hasPrefix("1"))
+    let database = try #require(TestDeployment.database(of: server.directory))
+    #expect(try TestPostgreSQL.query("SELECT COUNT(*) FROM profile", in: database) == "1\n")
   }
 }

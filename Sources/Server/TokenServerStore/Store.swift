@@ -37,7 +37,7 @@ package struct Store: Sendable {
     fileprivate let clockDifference = ClockDifference()
   }
 
-  private final class ClockDifference: Sendable {
+  fileprivate final class ClockDifference: Sendable {
     private let measured = Mutex(Duration.zero)
 
     var duration: Duration {

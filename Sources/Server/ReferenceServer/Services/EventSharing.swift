@@ -127,9 +127,9 @@ extension EventSharing {
     init(of sharing: EventSharing, announcer: ServerAnnouncer) async throws {
       self.sharing = sharing
       self.announcer = announcer
-      known = try await sharing.store.read { records in
+      known = try await sharing.store.read { [server = sharing.sharing.server] records in
         let highest = try records.newestEvent()
-        let seen = try records.events(after: highest - EventSharing.window, notFrom: "") { _, _ in false }
+        let seen = try records.events(after: highest - EventSharing.window, notFrom: server) { _, _ in false }
         return Progress(highest: highest, seen: Set(seen.map(\.number)))
       }
     }

@@ -260,10 +260,6 @@ static int enroll(struct use *use) {
 
 static int authenticate(struct use *use) {
   const struct plug_in_question *question = use->question;
-  if (question->registration_size <= key_size) {
-    plug_in_cancel("the security key must be registered again");
-    return 1;
-  }
   const unsigned char *kept = question->registration;
   fido_assert_t *proof = assertion(use, kept, kept + key_size, question->registration_size - key_size);
   int status = proof ? answer(proof, kept, NULL, 0) : 1;
@@ -277,6 +273,11 @@ int reader_key_run(const struct reader_key_source *source) {
   if (question.step == plug_in_deregister) {
     plug_in_answer(NULL, 0, NULL, 0);
     return 0;
+  }
+  // Before the user looks for a key that could not sign.
+  if (question.step == plug_in_authenticate && question.registration_size <= key_size) {
+    plug_in_cancel("the security key must be registered again");
+    return 1;
   }
   if (!plug_in_watch(on_end)) return 1;
   fido_init(FIDO_DISABLE_U2F_FALLBACK);

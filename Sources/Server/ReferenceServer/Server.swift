@@ -71,12 +71,7 @@ struct Server {
     try await membership?.join()
     try await directory.verifyPepper(hasher, of: store)
     let worker = callbackWorker(store, clock, callbacksDue)
-    // Events of commands and of other servers.
-    let events: any Service =
-      if let eventSharing { try await EventSharing.Reader(of: eventSharing, announcer: announcer) } else {
-        OutboxService(
-          store: store, wakePipe: WakePipe(path: directory.wakePipeFile), announcer: announcer, clock: clock)
-      }
+    let events = try await events(eventSharing, announcer, store, clock)
     let report = UnreadableRowReport(store: store, log: log)
     // The first to start is the last to end: health checks answer while the server drains.
     let operations = operationsService(store, hub, clock) { operationsListen.finish() }
@@ -88,6 +83,15 @@ struct Server {
     var services = ServiceGroupConfiguration(services: all.compactMap { $0.map(NamedService.init) }, logger: log)
     services.maximumGracefulShutdownDuration = Self.gracefulTime
     try await run(ServiceGroup(configuration: services), hub)
+  }
+
+  /// Reads the events of commands and of other servers.
+  private func events(
+    _ sharing: EventSharing?, _ announcer: ServerAnnouncer, _ store: Store, _ clock: ServerClock
+  ) async throws -> any Service {
+    if let sharing { return try await EventSharing.Reader(of: sharing, announcer: announcer) }
+    return OutboxService(
+      store: store, wakePipe: WakePipe(path: directory.wakePipeFile), announcer: announcer, clock: clock)
   }
 
   private func hasher(of store: Store) async throws -> KeyedHasher {

@@ -4,10 +4,40 @@ import Glibc
 import Testing
 
 /// `approval-token serve` with real lines and a real keypad and a token server: only the board differs from production.
+/// The tests of a suite use the same service, one after the other.
 @Suite("The service on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(20)))
 struct ServiceOnTheBench {
+  @Suite("One process", .serialized, .timeLimit(.minutes(10)), .withSite(isSplit: false)) struct OneProcess {
+    @Test("A hold accepts") func hold() async throws { try await holdAccepts(at: .current) }
+    @Test("The second button denies") func deny() async throws { try await secondButtonDenies(at: .current) }
+    @Test("The chip is removed during a hold") func chip() async throws { try await chipIsRemoved(at: .current) }
+    @Test("The keypad is unplugged in the middle of a PIN") func keypad() async throws {
+      try await keypadIsUnplugged(at: .current)
+    }
+    @Test("A wrong PIN is shown") func wrongPIN() async throws { try await wrongPINIsShown(at: .current) }
+    @Test("A badge, the button and the keypad") func badge() async throws {
+      try await badgeBesideTheKeypad(at: .current)
+    }
+    @Test("It sleeps while nothing happens") func idle() async throws { try await sleeps(at: .current) }
+  }
+
+  @Suite("Two processes", .serialized, .timeLimit(.minutes(10)), .withSite(isSplit: true)) struct TwoProcesses {
+    @Test("A hold accepts") func hold() async throws { try await holdAccepts(at: .current) }
+    @Test("The second button denies") func deny() async throws { try await secondButtonDenies(at: .current) }
+    @Test("The chip is removed during a hold") func chip() async throws { try await chipIsRemoved(at: .current) }
+    @Test("The keypad is unplugged in the middle of a PIN") func keypad() async throws {
+      try await keypadIsUnplugged(at: .current)
+    }
+    @Test("A wrong PIN is shown") func wrongPIN() async throws { try await wrongPINIsShown(at: .current) }
+    @Test("A badge, the button and the keypad") func badge() async throws {
+      try await badgeBesideTheKeypad(at: .current)
+    }
+    @Test("It sleeps while nothing happens") func idle() async throws { try await sleeps(at: .current) }
+  }
+
   /// The combinations of colors that are lit during `duration`, and the number of changes.
-  private func colors(of bench: Bench, for duration: Duration) async throws -> (seen: Set<[Bool]>, changes: Int) {
+  private static func colors(of bench: Bench, for duration: Duration) async throws -> (seen: Set<[Bool]>, changes: Int)
+  {
     var seen: Set<[Bool]> = []
     var (last, changes): ([Bool]?, Int) = (nil, 0)
     let end = ContinuousClock.now + duration
@@ -25,22 +55,7 @@ struct ServiceOnTheBench {
   private static let blue = [false, false, true]
   private static let amber = [true, true, false]
 
-  @Test(
-    "Accepts, denies and takes a PIN, and survives the removal of its chip and its keypad, also as two processes",
-    arguments: [false, true])
-  func acceptsDeniesTakesPINsAndSurvivesTheRemovalOfItsChipAndItsKeypad(isSplit: Bool) async throws {
-    let site = try await Site(isSplit: isSplit)
-    #expect(!(try site.printedStatus().contains("TROUBLE")))
-    try await holdAccepts(at: site)
-    try await secondButtonDenies(at: site)
-    try await chipIsRemoved(at: site)
-    try await keypadIsUnplugged(at: site)
-    try await wrongPINIsShown(at: site)
-    try await badgeBesideTheKeypad(at: site)
-    try await sleeps(at: site)
-  }
-
-  private func holdAccepts(at site: Site) async throws {
+  fileprivate static func holdAccepts(at site: Site) async throws {
     // A hold accepts; until then the LED blinks blue, once a second. The enrollment was on the panel before, so three
     // white flashes may precede. The lines for white are switched one after the other, which may be visible.
     let first = try await site.ask("login")
@@ -50,7 +65,7 @@ struct ServiceOnTheBench {
     #expect(try await site.isAuthenticated(first))
   }
 
-  private func secondButtonDenies(at site: Site) async throws {
+  fileprivate static func secondButtonDenies(at site: Site) async throws {
     // The second button denies.
     let second = try await site.ask("login")
     try await site.act(until: "decided request \(second)") {
@@ -61,7 +76,7 @@ struct ServiceOnTheBench {
     #expect(try await !site.isAuthenticated(second))
   }
 
-  private func chipIsRemoved(at site: Site) async throws {
+  fileprivate static func chipIsRemoved(at site: Site) async throws {
     // The chip is removed during a hold that would have accepted.
     let third = try await site.ask("login")
     try await Task.sleep(for: .milliseconds(800))
@@ -80,7 +95,7 @@ struct ServiceOnTheBench {
     #expect(try await site.isAuthenticated(third))
   }
 
-  private func keypadIsUnplugged(at site: Site) async throws {
+  fileprivate static func keypadIsUnplugged(at site: Site) async throws {
     // A PIN is typed up to the middle, the keypad is unplugged and plugged in again, and the PIN is typed again.
     let fourth = try await site.ask("payment")
     let pinWanted = try await colors(of: site.bench, for: .seconds(4))
@@ -102,7 +117,7 @@ struct ServiceOnTheBench {
     #expect(try await site.isAuthenticated(fourth))
   }
 
-  private func wrongPINIsShown(at site: Site) async throws {
+  fileprivate static func wrongPINIsShown(at site: Site) async throws {
     // A wrong PIN is not approved, and the LED shows that in red; the right PIN is, in green.
     let fifth = try await site.ask("payment")
     let voltmeter = Voltmeter(site.bench)
@@ -116,7 +131,7 @@ struct ServiceOnTheBench {
     #expect(seen.contains { $0.contains(.buzzer) })
   }
 
-  private func badgeBesideTheKeypad(at site: Site) async throws {
+  fileprivate static func badgeBesideTheKeypad(at site: Site) async throws {
     // A plug-in, the button and the keypad answer the same requests: the plug-in after a hold, the PIN instead of it.
     try await site.register("badge", isLoggedIn: false)
     let sixth = try await site.ask("transfer")
@@ -129,7 +144,7 @@ struct ServiceOnTheBench {
     #expect(try site.hasLogged("accept by PIN"))
   }
 
-  private func sleeps(at site: Site) async throws {
+  fileprivate static func sleeps(at site: Site) async throws {
     // Without requests and with all devices attached it sleeps. Threads without work end after some seconds.
     try await Task.sleep(for: .seconds(20))
     // A busy machine only adds wake-ups: while threads start slowly, further threads are started. The quietest of three

@@ -5,8 +5,18 @@ import ControlProtocol
 import Glibc
 
 /// A token server and the service under test with the bench kernel's board, as processes. User alice is enrolled with a
-/// PIN. The portal is curl.
-final class Site {
+/// PIN. The portal is curl. One test at a time uses it.
+final class Site: @unchecked Sendable {
+  @TaskLocal static var ofSuite: Site?
+
+  /// That of the suite.
+  static var current: Site {
+    get throws {
+      guard let ofSuite else { throw BenchError(what: "the suite has no site") }
+      return ofSuite
+    }
+  }
+
   static let pin = "13589"
   private static let folder = "/run/site"
   private static let state = "\(folder)/token"

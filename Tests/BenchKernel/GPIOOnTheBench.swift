@@ -179,7 +179,10 @@ struct GPIOOnTheBench {
       }
     }
     #expect(await bank.next() == .unavailable(.edgesLost(offset: 0)))
-    #expect(try await bank.opened() == false)
+    // On a busy machine the driver runs in the middle of the presses; then the last release follows.
+    var isPressed = try await bank.opened()
+    for _ in 0..<40 where isPressed { isPressed = try await bank.nextEdge().isActive }
+    #expect(!isPressed)
   }
 
   @Test("Sleeps while nothing happens") func sleepsWhileNothingHappens() async throws {

@@ -95,6 +95,12 @@ with_progress() {
 
 is_installed() { [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
 
+# mmdebstrap(1) mounts /dev and /sys in the directory that it makes. In a mount namespace of its own they are gone with
+# it, also if it is killed: what removes the directory then must not reach them.
+mmdebstrap() {
+  if ((EUID == 0)); then unshare --mount --propagation private mmdebstrap "$@"; else command mmdebstrap "$@"; fi
+}
+
 # need_packages LOG PACKAGE…: installs missing Debian packages, as root or through sudo. Waits for other installations,
 # of these scripts or of the system, for ten minutes each.
 need_packages() {

@@ -137,9 +137,13 @@ extension Trait where Self == WithSite {
   fileprivate static var withReaders: WithSite {
     WithSite { body in
       let readers = try BenchReaders()
-      let site = try await Site(isSplit: true, readers.authenticators())
-      try readers.plugKey()
-      try await ReadersOnTheBench.register(readers, at: site)
+      let ready = Task {
+        let site = try await Site(isSplit: true, readers.authenticators())
+        try readers.plugKey()
+        try await ReadersOnTheBench.register(readers, at: site)
+        return site
+      }
+      let site = try await ready.finished("the registration of all readers", within: .seconds(600))
       try await BenchReaders.$ofSuite.withValue(readers) { try await body(site) }
       try readers.unplugKey()
     }

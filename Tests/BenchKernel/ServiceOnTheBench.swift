@@ -56,6 +56,7 @@ struct ServiceOnTheBench {
   private static let amber = [true, true, false]
 
   fileprivate static func holdAccepts(at site: Site) async throws {
+    #expect(!(try site.printedStatus().contains("TROUBLE")))
     // A hold accepts; until then the LED blinks blue, once a second. The enrollment was on the panel before, so three
     // white flashes may precede. The lines for white are switched one after the other, which may be visible.
     let first = try await site.ask("login")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Testing
 
 /// Runs the tests of a suite with one site, `Site.current`, which begins before the first one and ends after the last.
@@ -14,6 +15,9 @@ struct WithSite: SuiteTrait, TestScoping {
 
 extension Trait where Self == WithSite {
   static func withSite(isSplit: Bool) -> WithSite {
-    WithSite { body in try await body(Site(isSplit: isSplit)) }
+    WithSite { body in
+      let site = Task { try await Site(isSplit: isSplit) }
+      try await body(site.finished("the start of the site", within: .seconds(300)))
+    }
   }
 }

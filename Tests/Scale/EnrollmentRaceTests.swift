@@ -18,7 +18,7 @@ import Testing
         """, servers: 4)
   }
 
-  /// Sends all at once. No server may fail; those that wait too long for each other may refuse.
+  /// Sends all at once. Any status but 201 and `others` is a failure.
   /// - Returns: the devices that were registered, one for each request that succeeded.
   private func register(_ commands: [Curl.Command], others: Set<Int>) throws -> [String] {
     let replies = try server.curl.race(commands)

@@ -87,12 +87,14 @@ struct ProcessorShares {
     return "\(share(own)) of a core server, \(share(client)) load client, \(share(others)) others and kernel"
   }
 
-  /// Whether the processor limits what is measured.
+  /// Whether the processor limits what is measured: all cores, or the one of the load client's only thread.
   var limit: String {
     let (own, client, others) = seconds
-    let (busy, cores) = ((own + client + others) / (Instant.now - began), sysconf(Int32(_SC_NPROCESSORS_ONLN)))
-    return
-      "\(busy < 0.9 * Double(cores) ? "not the processor" : "the processor"): \(busy.text(2)) of \(cores) cores busy"
+    let elapsed = Instant.now - began
+    let (busy, cores) = ((own + client + others) / elapsed, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    let what =
+      busy >= 0.9 * Double(cores) ? "the processor" : client >= 0.9 * elapsed ? "the load client" : "not the processor"
+    return "\(what): \(busy.text(2)) of \(cores) cores busy"
   }
 
   /// The time for each of `count` transactions, from the beginning until now.

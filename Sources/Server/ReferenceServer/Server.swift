@@ -29,7 +29,7 @@ struct Server {
 
   /// - Parameter ready: called once, with the issuer, when connections are accepted.
   func run(ready: @escaping @Sendable (String) -> Void) async throws {
-    let store = try directory.openStore(configuration.database)
+    let store = try await directory.openStore(configuration.database)
     let hasher = try await hasher(of: store)
     let clock = ServerClock.system
     let membership = store.sharedBy.map { Membership(store: store, sharing: $0, clock: clock, log: log) }

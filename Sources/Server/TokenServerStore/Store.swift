@@ -38,11 +38,13 @@ package struct Store: Sendable {
   }
 
   fileprivate final class ClockDifference: Sendable {
-    private let measured = Mutex(Duration.zero)
+    private let measured = Mutex(Duration?.none)
 
-    var duration: Duration {
-      get { measured.withLock(\.self) }
-      set { measured.withLock { $0 = newValue } }
+    var duration: Duration { measured.withLock { $0 ?? .zero } }
+
+    /// - Parameter isExact: whether a former difference is replaced.
+    func note(_ difference: Duration, isExact: Bool) {
+      measured.withLock { if isExact || $0 == nil { $0 = difference } }
     }
   }
 
@@ -145,13 +147,15 @@ package struct Store: Sendable {
 
   /// Measures how much the database's clock is ahead of this server's. What servers tell each other has the time of the
   /// database's clock, so that one whose clock is wrong does not take the others for ended.
-  /// - Returns: the difference; the former one if the database took longer than a second to answer.
-  package func measureClock(_ clock: ServerClock) async throws -> Duration {
+  /// - Parameter besideRequests: as `readBesideRequests`.
+  /// - Returns: the difference; a former one if the database took longer than a second to answer.
+  @discardableResult
+  package func measureClock(_ clock: ServerClock, besideRequests: Bool = false) async throws -> Duration {
     guard let sharedBy else { return .zero }
     let (sent, began) = (clock.now(), Uptime.now())
-    let time = try await readBesideRequests { try $0.databaseTime() }
+    let time = try await (besideRequests ? reserved : database).read { try Database($0).databaseTime() }
     let taken = Uptime.now() - began
-    if taken < .seconds(1) { sharedBy.clockDifference.duration = time - (sent + taken / 2) }
+    sharedBy.clockDifference.note(time - (sent + taken / 2), isExact: taken < .seconds(1))
     return sharedBy.clockDifference.duration
   }
 

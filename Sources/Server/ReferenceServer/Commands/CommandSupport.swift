@@ -26,7 +26,7 @@ struct CommonOptions: ParsableArguments {
 
   func open() async throws -> AdminSession {
     let directory = serverDirectory
-    let store = try directory.openStore(directory.configuration().database)
+    let store = try await directory.openStore(directory.configuration().database)
     return AdminSession(store: store, hasher: try await directory.peppers(of: store).hasher, directory: directory)
   }
 }

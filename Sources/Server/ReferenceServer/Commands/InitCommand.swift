@@ -85,7 +85,7 @@ struct InitCommand: AsyncParsableCommand {
     // Create the file before SQLite opens it, so that SQLite creates the WAL and shared-memory files with the same
     // mode.
     if database == nil { try ServerDirectory.write([], to: directory.databaseFile) }
-    let store = try directory.openStore(directory.configuration().database, isNew: true)
+    let store = try await directory.openStore(directory.configuration().database, isNew: true)
     _ = try await ServerKeyring(store: store.records, hasher: KeyedHasher(try directory.pepper())).shared()
     try store.close()
   }

@@ -32,7 +32,7 @@ struct MigrateCommand: AsyncParsableCommand {
     }
     let lock = try directory.lockForServing()
     defer { close(lock) }
-    let (source, target) = (try directory.openStore(nil), try Store(address, connections: 1))
+    let (source, target) = (try await directory.openStore(nil), try Store(address, connections: 1))
     let rows = try await source.copy(to: target) { table, count in
       if isatty(STDERR_FILENO) == 1 { complain("  \(table): \(count) rows") }
     }

@@ -39,7 +39,7 @@ struct PepperCommand: AsyncParsableCommand {
       let database = try directory.configuration().database
       let lock = try directory.lockForServing()
       defer { close(lock) }
-      let store = try directory.openStore(database)
+      let store = try await directory.openStore(database)
       let (keys, unreadable) = try await PepperRotation(directory: directory, store: store).run()
       try store.close()
       for key in unreadable { complain("warning: the key \(key) could not be decrypted before, and is unchanged") }
@@ -81,7 +81,7 @@ struct PepperCommand: AsyncParsableCommand {
 
     func run() async throws {
       let directory = options.serverDirectory
-      let store = try directory.openStore(directory.configuration().database)
+      let store = try await directory.openStore(directory.configuration().database)
       guard try await !directory.peppers(of: store).isRotationOpen else {
         throw CommandError("the rotation is not complete: stop the server, and run \"token-server pepper rotate\"")
       }

@@ -40,9 +40,11 @@ struct ServerDirectory: Sendable {
 
   /// Opens the database that the configuration names, and creates or updates its tables.
   /// - Parameter isNew: whether the database file is a new one, which is empty.
-  func openStore(_ database: ServerConfiguration.Database?, isNew: Bool = false) throws -> Store {
+  func openStore(_ database: ServerConfiguration.Database?, isNew: Bool = false) async throws -> Store {
     if let database {
-      return try Store(PostgreSQLAddress(database.url), connections: database.connections)
+      let store = try Store(PostgreSQLAddress(database.url), connections: database.connections)
+      try await store.measureClock(.system)
+      return store
     }
     guard FileManager.default.fileExists(atPath: databaseFile) else {
       throw DirectoryError(

@@ -99,7 +99,7 @@ final class Membership: Sendable {
 
   /// - Returns: whether this server was new to the others.
   private func noteServer() async throws -> Bool {
-    report(clockDifference: try await store.measureClock(clock))
+    report(clockDifference: try await store.measureClock(clock, besideRequests: true))
     let now = clock.now()
     let (isNew, running) = try await store.writeBesideRequests { [server = sharing.server] in
       try $0.noteServer(server, now: now)

@@ -75,7 +75,7 @@ struct ActivationService: Sendable {
           }
           return .device(clientID)
         }
-        // First, so that of two servers one waits for the other here, and then finds its device.
+        // First, so that of two requests one waits for the other here, and then finds its device.
         try database.bindActivationCode(code, to: newID, profile: nil)
         try database.insertDevice(id: newID, registration: registration, key: key, credential: code, now: now)
         return .device(newID)

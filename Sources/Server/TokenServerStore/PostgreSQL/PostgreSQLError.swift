@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// An error that the database reports, or the loss of the connection.
-package struct PostgreSQLError: SQLError, CustomStringConvertible {
+struct PostgreSQLError: SQLError, CustomStringConvertible {
   /// Five characters (PostgreSQL's manual, appendix A); empty if the connection is lost.
   let state: String
   /// The database's message without the values of the statement.
@@ -9,7 +9,7 @@ package struct PostgreSQLError: SQLError, CustomStringConvertible {
 
   package var cause: String { description }
 
-  package var description: String { state.isEmpty ? message : "\(message) (SQLSTATE \(state))" }
+  var description: String { state.isEmpty ? message : "\(message) (SQLSTATE \(state))" }
 
   /// The transaction conflicted with another one and can be repeated.
   var isConflict: Bool { state == "40001" || state == "40P01" }

@@ -42,7 +42,7 @@ final class SQLiteReaders: Sendable {
 }
 
 extension SQLiteError: SQLError {
-  package var cause: String { description }
+  package var cause: String { "\(message) (SQLite \(code))" }
 }
 
 private struct SQLiteSnapshot: SQLTransaction {

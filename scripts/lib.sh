@@ -44,10 +44,15 @@ clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 # Reports every second on a terminal, otherwise every minute, how long TITLE has taken and the last line of LOG. Runs in
 # the background; ends with the script that started it.
 follow_progress() {
-  local title=$1 log=$2 began=$SECONDS width=80 line elapsed step=1
+  local title=$1 log=$2 began=$SECONDS width=80 line elapsed step=1 sleeper=''
   [[ -t 1 ]] || step=60
-  # `sleep` outlives the loop by some seconds, and must not keep a pipe open that another process reads to its end.
-  while sleep "$step" >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+  # A `sleep` that outlives the loop would keep locks, and pipes that another process reads to their end.
+  trap 'kill "$sleeper" 2>/dev/null || true; exit 0' TERM
+  while
+    sleep "$step" >/dev/null 2>&1 &
+    sleeper=$!
+    wait "$sleeper" && kill -0 $$ 2>/dev/null
+  do
     elapsed=$(clock $((SECONDS - began)))
     # Compilers print "[12/345] Compiling …"; only the last such line matters.
     line=$(tail -c 4096 "$log" | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | tr -cd '[:print:]') || line=''

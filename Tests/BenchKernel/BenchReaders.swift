@@ -54,15 +54,8 @@ final class KeyOnTheBus {
 /// What can approve requests beside the panel: a security key on the USB bus, a badge in the virtual reader of a
 /// private pcscd, and libfprint's virtual fingerprint reader, which compares names. One test at a time uses them.
 final class BenchReaders: @unchecked Sendable {
+  /// Those of the suite, if it has some.
   @TaskLocal static var ofSuite: BenchReaders?
-
-  /// Those of the suite.
-  static var current: BenchReaders {
-    get throws {
-      guard let ofSuite else { throw BenchError(what: "the suite has no readers") }
-      return ofSuite
-    }
-  }
 
   private static let folder = "/run/readers"
 

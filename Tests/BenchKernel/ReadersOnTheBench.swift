@@ -17,7 +17,7 @@ struct ReadersOnTheBench {
 
   init() throws {
     site = try .current
-    readers = try .current
+    readers = try #require(BenchReaders.ofSuite)
   }
 
   fileprivate static func register(_ readers: BenchReaders, at site: Site) async throws {

@@ -3,19 +3,16 @@ import ApprovalTestKit
 import BuiltPrograms
 import ControlProtocol
 import Glibc
+import Testing
 
 /// A token server and the service under test with the bench kernel's board, as processes. User alice is enrolled with a
 /// PIN. The portal is curl. One test at a time uses it.
 final class Site: @unchecked Sendable {
+  /// That of the suite, if it has one.
   @TaskLocal static var ofSuite: Site?
 
-  /// That of the suite.
-  static var current: Site {
-    get throws {
-      guard let ofSuite else { throw BenchError(what: "the suite has no site") }
-      return ofSuite
-    }
-  }
+  /// That of the suite, which must have one.
+  static var current: Site { get throws { try #require(ofSuite) } }
 
   static let pin = "13589"
   private static let folder = "/run/site"

@@ -98,7 +98,6 @@ let nio = Package.Dependency.package(url: "https://github.com/apple/swift-nio", 
 let tokenServerPackages: [Package.Dependency] = [
   nio,
   .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
-  .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
   .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
   .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
   .package(url: "https://github.com/apple/swift-http-types", from: "1.0.0"),
@@ -111,13 +110,12 @@ let tokenServerTargets: [Target] = [
   module(
     "TokenServerCore", in: .server,
     over: ["ReferenceProtocol", "Cryptography", "DisplayText", "OpenPGP", "Secrets", logging, coreMetrics]),
-  // GRDB, libpq, and all SQL.
+  // SQLite, libpq, and all SQL.
   delayLoadedLibrary("CPostgreSQL"),
   module(
     "TokenServerStore", in: .server,
     over: [
       "TokenServerCore", "ReferenceProtocol", "Cryptography", "CPostgreSQL", "SQLite", "Threads",
-      .product(name: "GRDB", package: "GRDB.swift"),
     ]),
   module(
     "TokenServerHTTP", in: .server,
@@ -177,7 +175,7 @@ let tokenServerTargets: [Target] = [
     of: [
       "ApprovalTestKit", "BuiltPrograms", "DisplayText", "OpenSSLProgram", "ReferenceServer", "TokenServerCore",
       "TokenServerStore", "TokenServerHTTP", "TokenServerMetrics", "JSONSchema", "JSONValues", "RecordedLog",
-      "ServerTestSupport", "Threads",
+      "ServerTestSupport", "SQLite", "Threads",
       "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging, coreMetrics,
       .product(name: "HTTPTypes", package: "swift-http-types"),
       .product(name: "Hummingbird", package: "hummingbird"),
@@ -187,7 +185,6 @@ let tokenServerTargets: [Target] = [
       .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
       .product(name: "NIOPosix", package: "swift-nio"),
       .product(name: "NIOSSL", package: "swift-nio-ssl"),
-      .product(name: "GRDB", package: "GRDB.swift"),
     ]),
   tests(
     "PortalConformance",

@@ -57,7 +57,7 @@ import Testing
     try await holder.finished()
     heartbeats.cancel()
     try await heartbeats.finished()
-    try store.close()
+    store.close()
   }
 
   @Test("Connected devices are stored in transactions of at most 500") func batches() async throws {
@@ -71,7 +71,7 @@ import Testing
     #expect(try TestPostgreSQL.query(count, in: url) == "1201|3\n")
     heartbeats.cancel()
     try await heartbeats.finished()
-    try store.close()
+    store.close()
   }
 
   @Test("A lease whose end was not stored is released later, but not while a task uses its name") func leases()
@@ -96,7 +96,7 @@ import Testing
     #expect(try await store.write { try $0.acquireLease("x", owner: one, now: now) })
     try await store.releaseLeases()
     #expect(try await !store.write { try $0.hasLease("x", owner: one) })
-    try store.close()
+    store.close()
   }
 
   @Test("Tasks that wait for another server wait no longer together than one alone") func patience() async throws {
@@ -122,8 +122,8 @@ import Testing
       time = ContinuousClock.now - start
     }
     #expect(time < .seconds(30))
-    try hasty.close()
-    try store.close()
+    hasty.close()
+    store.close()
   }
 
   @Test("A server whose clock is minutes ahead takes the others for running, and forgets nothing of theirs")
@@ -145,7 +145,7 @@ import Testing
     #expect(try await !store.write { try $0.use(proof, until: ahead.now() + .seconds(300)) })
     let own = try #require(store.sharedBy?.server)
     #expect(try await !store.write { try $0.acquireLease("x", owner: own, now: ahead.now()) })
-    try store.close()
+    store.close()
   }
 
   @Test("An event that is posted before the first look is announced") func early() async throws {
@@ -166,7 +166,7 @@ import Testing
     #expect(hub.events(of: device, after: start).events.map(\.transactionID) == ["after"])
     running.cancel()
     _ = try? await running.finished()
-    try store.close()
+    store.close()
   }
 
   @Test("One warning is logged when events for the other servers are dropped") func dropped() throws {
@@ -177,7 +177,7 @@ import Testing
     #expect(log.all.isEmpty)
     for _ in 0..<3 { sharing.post(event) }
     #expect(log.all.count == 1 && log.all.allSatisfy { $0.contains("dropped") }, "\(log.all)")
-    try store.close()
+    store.close()
   }
 
   /// Reports each round of the expiry timer that found something due.
@@ -216,6 +216,6 @@ import Testing
     try await holder.finished()
     running.cancel()
     try await running.finished()
-    try store.close()
+    store.close()
   }
 }

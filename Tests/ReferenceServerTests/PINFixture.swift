@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Foundation
-import GRDB
 import ReferenceProtocol
 import Secrets
 import ServerTestSupport
@@ -68,14 +67,12 @@ extension TokenServerProcess {
   @discardableResult
   func query(_ statement: String) throws -> String {
     if let url = TestDeployment.database(of: directory) { return try TestPostgreSQL.query(statement, in: url) }
-    return try DatabaseQueue(path: directory + "/token-server.db", configuration: .patient).write { database in
-      guard statement.hasPrefix("SELECT") else {
-        try database.execute(sql: statement)
-        return ""
-      }
-      return try Row.fetchAll(database, sql: statement).map { "\(($0[0] as DatabaseValue).storage.value ?? "")\n" }
-        .joined()
+    let file = try DatabaseFile(directory + "/token-server.db")
+    guard statement.hasPrefix("SELECT") else {
+      try file.execute(statement)
+      return ""
     }
+    return try file.values(statement).map { "\($0.text)\n" }.joined()
   }
 
   /// - Returns: the number of rows.
@@ -97,11 +94,14 @@ extension Curl.Reply {
   var errorCode: Int? { json["error_code"] as? Int }
 }
 
-extension Configuration {
-  /// Waits for a write of the server.
-  static var patient: Configuration {
-    var configuration = Configuration()
-    configuration.busyMode = .timeout(60)
-    return configuration
+extension SQLValue {
+  fileprivate var text: String {
+    switch self {
+    case .null: ""
+    case .integer(let number): "\(number)"
+    case .real(let number): "\(number)"
+    case .text(let text): text
+    case .blob(let bytes): "\(bytes.count) bytes"
+    }
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Foundation
-import GRDB
 import Logging
 import ReferenceProtocol
 import Secrets
@@ -76,22 +75,25 @@ private struct PINVerifierFixture {
   /// A number that another connection reads, which sees only committed data.
   func committed(_ query: String) throws -> Int? {
     guard let url = temporary.url else {
-      return try DatabaseQueue(path: temporary.path).read { try Int.fetchOne($0, sql: query) }
+      return try DatabaseFile(temporary.path).number(query).map { Int($0) }
     }
     return Int(try TestPostgreSQL.query(query, in: url).trimmingCharacters(in: .newlines))
   }
 
   /// Deletes the profile on another connection, as an administrator's command does, which takes no lock.
   func deleteProfile() throws {
-    @Sendable func delete(in database: TokenServerStore.Database) throws {
+    @Sendable func delete(in database: Database) throws {
       guard let profile = try database.profile(profileID, on: client) else { return }
       _ = try database.deleteProfile(profile.name, now: Timestamp(0))
     }
     guard let url = temporary.url else {
-      return try temporary.store.pool.write { try delete(in: TokenServerStore.Database($0)) }
+      let file = try DatabaseFile(temporary.path)
+      try file.execute("BEGIN IMMEDIATE")
+      try delete(in: file.records)
+      return try file.execute("COMMIT")
     }
     try PostgreSQLSession(PostgreSQLAddress(url)).transaction(.write, within: .seconds(60)) {
-      try delete(in: TokenServerStore.Database($0))
+      try delete(in: Database($0))
     }
   }
 }

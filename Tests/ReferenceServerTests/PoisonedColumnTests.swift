@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Foundation
-import GRDB
 import ReferenceProtocol
 import Secrets
 import Testing
@@ -19,14 +18,13 @@ import Testing
     "verdict",
   ]
 
-  static let values: [DatabaseValue] = [
-    .null, "x".databaseValue, "".databaseValue, Data().databaseValue, Data([0, 0xFF]).databaseValue,
-    (-1).databaseValue, 2.databaseValue, Int64.max.databaseValue, Int64.min.databaseValue, 0.5.databaseValue,
-    (-1e300).databaseValue, 1e300.databaseValue,
+  static let values: [SQLValue] = [
+    .null, .text("x"), .text(""), .blob([]), .blob([0, 0xFF]), .integer(-1), .integer(2), .integer(.max),
+    .integer(.min), .real(0.5), .real(-1e300), .real(1e300),
   ]
 
   /// Alice's rows come first; bob's are the last of their tables and are poisoned.
-  static func fill(_ database: TokenServerStore.Database) throws {
+  static func fill(_ database: Database) throws {
     for (user, client) in [("alice", ClientID("C1")), ("bob", ClientID("C2"))] {
       try database.run("INSERT INTO user (id, created_at_ms) VALUES (?, 0)", [user])
       let key = try P256PrivateKey().publicKey
@@ -75,52 +73,45 @@ import Testing
   }
 
   /// Returns a store whose tables accept any value in each column.
-  private static func looseStore() async throws -> TemporaryStore {
+  private static func looseStore() throws -> TemporaryStore {
     let temporary = try TemporaryStore()
-    try await temporary.store.pool.writeWithoutTransaction { database in
-      try fill(TokenServerStore.Database(database))
-      try database.execute(sql: "PRAGMA foreign_keys = OFF")
-      for table in tables {
-        let columns = try Row.fetchAll(database, sql: "SELECT name, pk FROM pragma_table_info(?)", arguments: [table])
-        let names = columns.map { $0["name"] as String }
-        let key = columns.filter { $0["pk"] as Int > 0 }.map { $0["name"] as String }
-        try database.execute(
-          sql: """
-            CREATE TABLE loose (\(names.joined(separator: ", ")), PRIMARY KEY (\(key.joined(separator: ", "))));
-            INSERT INTO loose SELECT * FROM \(table) ORDER BY \(key.joined(separator: ", "));
-            DROP TABLE \(table);
-            ALTER TABLE loose RENAME TO \(table);
-            """)
-      }
+    let file = try DatabaseFile(temporary.path)
+    try fill(file.records)
+    for table in tables {
+      let names = try file.texts("SELECT name FROM pragma_table_info('\(table)')").joined(separator: ", ")
+      let key = try file.texts("SELECT name FROM pragma_table_info('\(table)') WHERE pk > 0").joined(separator: ", ")
+      try file.execute(
+        """
+        CREATE TABLE loose (\(names), PRIMARY KEY (\(key)));
+        INSERT INTO loose SELECT * FROM \(table) ORDER BY \(key);
+        DROP TABLE \(table);
+        ALTER TABLE loose RENAME TO \(table);
+        """)
     }
     return temporary
   }
 
   @Test("A poisoned row does not affect lists and timers of other rows", arguments: tables)
-  func poison(table: String) async throws {
-    let temporary = try await Self.looseStore()
-    try await temporary.store.pool.writeWithoutTransaction { database in
-      let names = try String.fetchAll(database, sql: "SELECT name FROM pragma_table_info(?)", arguments: [table])
-      #expect(!names.isEmpty)
-      for name in names {
-        for value in Self.values {
-          try database.inSavepoint {
-            try database.execute(
-              sql: "UPDATE \(table) SET \(name) = ? WHERE rowid = (SELECT MAX(rowid) FROM \(table))",
-              arguments: [value])
-            do { try Self.expectAliceServed(TokenServerStore.Database(database), "\(table).\(name) = \(value)") } catch
-            {
-              Issue.record("\(table).\(name) = \(value): \(error)")
-            }
-            return .rollback
-          }
+  func poison(table: String) throws {
+    let temporary = try Self.looseStore()
+    let file = try DatabaseFile(temporary.path)
+    let names = try file.texts("SELECT name FROM pragma_table_info('\(table)')")
+    #expect(!names.isEmpty)
+    for name in names {
+      for value in Self.values {
+        try file.execute("BEGIN")
+        try file.records.run(
+          "UPDATE \(table) SET \(name) = ? WHERE rowid = (SELECT MAX(rowid) FROM \(table))", [value])
+        do { try Self.expectAliceServed(file.records, "\(table).\(name) = \(value)") } catch {
+          Issue.record("\(table).\(name) = \(value): \(error)")
         }
+        try file.execute("ROLLBACK")
       }
     }
   }
 
   /// Runs the periodic work of the server and the lists of commands and portals.
-  private static func expectAliceServed(_ database: TokenServerStore.Database, _ poison: String) throws {
+  private static func expectAliceServed(_ database: Database, _ poison: String) throws {
     let comment = Comment(rawValue: poison)
     #expect(try database.nextExpiry().map { $0 <= Timestamp(9) } == true, comment)
     #expect(try database.nextPendingExpiry().map { $0 <= Timestamp(0) + PINVerifierRecord.pendingFor } == true, comment)
@@ -161,16 +152,14 @@ import Testing
       ("callback", "attempts", "row 2 of callback is set aside: attempts is not a number"),
       ("outbox", "event", "row 2 of outbox is set aside: event is not a blob"),
     ])
-  func named(table: String, column: String, line: String) async throws {
-    let temporary = try await Self.looseStore()
-    let lines = try await temporary.store.pool.writeWithoutTransaction { database in
-      try database.execute(
-        sql: "UPDATE \(table) SET \(column) = 'x' WHERE rowid = (SELECT MAX(rowid) FROM \(table))")
-      let records = TokenServerStore.Database(database)
-      let warnings =
-        try records.setAsideUnreadable(now: Timestamp(0)).warnings + records.collectOutbox(now: Timestamp(0)).warnings
-      return try warnings + records.unreadableRows()
-    }
+  func named(table: String, column: String, line: String) throws {
+    let temporary = try Self.looseStore()
+    let file = try DatabaseFile(temporary.path)
+    try file.execute("UPDATE \(table) SET \(column) = 'x' WHERE rowid = (SELECT MAX(rowid) FROM \(table))")
+    let warnings =
+      try file.records.setAsideUnreadable(now: Timestamp(0)).warnings
+      + file.records.collectOutbox(now: Timestamp(0)).warnings
+    let lines = try warnings + file.records.unreadableRows()
     #expect(lines.contains { $0.hasPrefix(line) }, "\(lines)")
     #expect(lines.count == 1, "\(lines)")
   }
@@ -179,7 +168,7 @@ import Testing
   /// the account.
   @Test("An unreadable profile still exists, and its device can be deleted with it")
   func unreadableProfile() async throws {
-    let temporary = try await Self.looseStore()
+    let temporary = try Self.looseStore()
     try await temporary.store.write { database in
       try database.run("UPDATE profile SET activation = 7 WHERE client_id = 'C2'")
       #expect(try database.profiles(on: ClientID("C2")).isEmpty)

@@ -2,7 +2,6 @@
 import BuiltPrograms
 import Cryptography
 import Foundation
-import GRDB
 import Logging
 import ReferenceProtocol
 import Secrets
@@ -98,15 +97,14 @@ extension TemporaryStore {
     _ = try ask("victim", on: victim).expect(200)
     let port = server.port
     _ = server.stop(killing: true)
-    let database = try DatabaseQueue(path: server.directory + "/token-server.db", configuration: .patient)
-    try database.write {
-      try $0.execute(sql: "UPDATE device SET name = 'victim' WHERE id = ?", arguments: [victim.clientID])
+    let file = server.directory + "/token-server.db"
+    do {
+      let database = try DatabaseFile(file)
+      try database.records.run("UPDATE device SET name = 'victim' WHERE id = ?", [victim.clientID])
+      for poison in Self.poisons {
+        do { try database.execute(poison) } catch { Issue.record("\(poison): \(error)") }
+      }
     }
-    for poison in Self.poisons {
-      try database.write { try $0.execute(sql: "PRAGMA foreign_keys = OFF") }
-      do { try database.write { try $0.execute(sql: poison) } } catch { Issue.record("\(poison): \(error)") }
-    }
-    try database.close()
 
     let again = try TokenServerProcess(directory: server.directory, port: port)
     let transaction = try #require(try ask("alice", on: device).expect(200).json["transaction_id"] as? String)
@@ -118,10 +116,8 @@ extension TemporaryStore {
       _ = try run(BuiltProgram.path("token-server"), command + ["--directory", server.directory])
     }
     #expect(again.stop() == 0)
-    let aside = try DatabaseQueue(path: server.directory + "/token-server.db", configuration: .patient).read {
-      try String.fetchAll($0, sql: "SELECT DISTINCT table_name FROM set_aside ORDER BY table_name")
-    }
-    #expect(aside == ["callback", "mobile_auth_transaction", "outbox"])
+    #expect(
+      try DatabaseFile(file).texts("SELECT DISTINCT table_name FROM set_aside ORDER BY table_name") == ["callback", "mobile_auth_transaction", "outbox"])
   }
 
   /// A poison in the words of PostgreSQL.
@@ -162,8 +158,10 @@ extension TemporaryStore {
   func fullDisk() async throws {
     let temporary = try TemporaryStore()
     let store = temporary.store
-    let pages = try await store.pool.read { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
-    try await store.pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
+    try await store.write { database in
+      let pages = try database.row("PRAGMA page_count")?.count("page_count") ?? 0
+      try database.run("PRAGMA max_page_count = \(pages)")
+    }
     let outcomes = await withTaskGroup(of: Bool.self) { group in
       for number in 0..<50 {
         group.addTask {
@@ -182,8 +180,8 @@ extension TemporaryStore {
       }
       return await group.reduce(into: [Bool]()) { $0.append($1) }
     }
-    let stored = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM user") ?? -1 }
-    #expect(stored == outcomes.count { $0 })
+    let stored = try DatabaseFile(temporary.path).number("SELECT COUNT(*) FROM user")
+    #expect(stored == Int64(outcomes.count { $0 }))
     #expect(outcomes.contains(false))
   }
 }

@@ -36,7 +36,7 @@ import Testing
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }
     let store = try Store(path: folder.path + "/token-server.db")
-    defer { try? store.close() }
+    defer { store.close() }
     let hub = EventHub()
     let interfaces = HTTPInterfaces(
       store: store, hasher: KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32))),

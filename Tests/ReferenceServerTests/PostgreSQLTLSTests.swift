@@ -22,7 +22,7 @@ import Testing
         WHERE datname = current_database() AND client_addr IS NOT NULL
         """
       #expect(try TestPostgreSQL.query(areSecure, in: url).hasPrefix("t"))
-      try store.close()
+      store.close()
     }
   }
 

@@ -121,7 +121,7 @@ import Testing
     try await holder.finished()
     // By the other store of the same database, which waits as long as a busy machine needs.
     #expect(try await first.store.read { try $0.issuer() } == nil)
-    try store.close()
+    store.close()
   }
 
   @Test("A proof is used once, at whichever server") func proofs() async throws {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import Foundation
-import GRDB
 import ReferenceProtocol
+import SQLite
 import ServerTestSupport
 import Testing
 
@@ -24,7 +24,7 @@ final class TemporaryStore: Sendable {
 
   private static let original = Result {
     let path = newPath()
-    try Store(path: path).pool.close()
+    try Store(path: path).close()
     defer { try? FileManager.default.removeItem(atPath: path) }
     return try Data(contentsOf: URL(filePath: path))
   }
@@ -55,18 +55,38 @@ final class TemporaryStore: Sendable {
   }
 
   deinit {
-    if url != nil { try? store.close() }
+    store.close()
     for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) }
   }
 }
 
-extension Store {
-  /// The connections of the embedded database.
-  var pool: DatabasePool { (database as! SQLiteDatabase).pool }
-}
+/// A connection of its own to a database file. It waits for others for a minute, and enforces no foreign keys.
+struct DatabaseFile {
+  private let session: SQLiteSession
 
-extension TokenServerStore.Database {
-  init(_ database: GRDB.Database) { self.init(SQLiteTransaction(database)) }
+  init(_ path: String) throws {
+    session = SQLiteSession(try Connection(path: path, isPrivate: false))
+    try session.connection.execute("PRAGMA busy_timeout = 60000")
+  }
+
+  var transaction: any SQLTransaction { SQLiteTransaction(session) }
+  /// The server's records, without a transaction around them.
+  var records: Database { Database(transaction) }
+
+  func execute(_ statements: String) throws { try session.connection.execute(statements) }
+
+  /// - Returns: the first column of each row.
+  func values(_ query: String) throws -> [SQLValue] {
+    try records.rows(query).compactMap { $0.columns.first?.value }
+  }
+
+  func number(_ query: String) throws -> Int64? {
+    if case .integer(let number) = try values(query).first { number } else { nil }
+  }
+
+  func texts(_ query: String) throws -> [String] {
+    try values(query).compactMap { if case .text(let text) = $0 { text } else { nil } }
+  }
 }
 
 @Suite(.timeLimit(.minutes(5)), .mayBlock) struct TransactionStoreTests {
@@ -177,7 +197,7 @@ extension TokenServerStore.Database {
     #expect(first.count == 1)
     let stored = try await temporary.store.read { try $0.transaction("t1") }
     #expect(stored?.deliveredAt?.milliseconds == first.first)
-    try second.close()
+    second.close()
   }
 
   @Test("Expiry", arguments: Engine.allCases) func expiry(in engine: Engine) async throws {

@@ -1,33 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
-import GRDB
-import Synchronization
+import Foundation
+import SQLite
 import Testing
 
 @testable import TokenServerStore
-
-/// Counts the commits of a database.
-private final class CommitCounter: TransactionObserver, Sendable {
-  private let commits = Atomic(0)
-
-  var count: Int { commits.load(ordering: .sequentiallyConsistent) }
-
-  func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { true }
-  func databaseDidChange(with event: DatabaseEvent) {}
-  func databaseDidCommit(_ database: GRDB.Database) { commits.add(1, ordering: .sequentiallyConsistent) }
-  func databaseDidRollback(_ database: GRDB.Database) {}
-}
 
 @Suite(.timeLimit(.minutes(5)), .mayBlock) struct WriteQueueTests {
   private struct TestError: Error, Equatable {}
 
   @Test("Durable mode") func durableMode() async throws {
     let temporary = try TemporaryStore()
-    let mode = try await temporary.store.pool.write { database in
-      (try Int.fetchOne(database, sql: "PRAGMA synchronous"), try String.fetchOne(database, sql: "PRAGMA journal_mode"))
+    try await temporary.store.write { database in
+      #expect(try database.row("PRAGMA synchronous")?.count("synchronous") == 2)
+      #expect(try database.row("PRAGMA journal_mode")?.text("journal_mode") == "wal")
     }
-    #expect(mode.0 == 2)
-    #expect(mode.1 == "wal")
   }
 
   @Test("A change that throws takes back only itself", arguments: Engine.allCases)
@@ -65,26 +52,73 @@ private final class CommitCounter: TransactionObserver, Sendable {
     #expect(try await temporary.store.read { try $0.row(#"SELECT 1 FROM "user""#) == nil })
   }
 
+  /// The number of commits in the write-ahead log of a database file (https://sqlite.org/fileformat2.html#walformat).
+  private static func commits(in path: String) throws -> Int {
+    let log = [UInt8](try Data(contentsOf: URL(filePath: path + "-wal")))
+    guard log.count > 32 else { return 0 }
+    let pageSize = log[8..<12].reduce(0) { $0 << 8 | Int($1) }
+    let frames = stride(from: 32, to: log.count, by: 24 + pageSize).filter { log[($0 + 8)..<($0 + 16)] == log[16..<24] }
+    return frames.count { log[($0 + 4)..<($0 + 8)] != [0, 0, 0, 0] }
+  }
+
   /// Fails if each change has a commit of its own, and if one that is not urgent is forgotten.
   @Test("Changes that are not urgent share the commit of the next urgent one") func notUrgent() async throws {
     let temporary = try TemporaryStore()
-    let commits = CommitCounter()
-    temporary.store.pool.add(transactionObserver: commits, extent: .databaseLifetime)
-    let queue = WriteQueue(temporary.store.pool, longestWait: .seconds(3600))
+    let session = SQLiteSession(try Connection(path: temporary.path, isPrivate: false))
+    let queue = WriteQueue(session, longestWait: .seconds(3600))
     @Sendable func insert(_ id: String, isUrgent: Bool) async throws {
       try await queue.write(isUrgent: isUrgent) {
-        try $0.execute(sql: #"INSERT INTO "user" (id, created_at_ms) VALUES (?, 0)"#, arguments: [id])
+        _ = try $0.execute(#"INSERT INTO "user" (id, created_at_ms) VALUES (?, 0)"#, [id])
       }
     }
+    try await insert("first", isUrgent: true)
+    #expect(try Self.commits(in: temporary.path) == 1)
     try await withThrowingTaskGroup { group in
       for id in ["a", "b", "c"] { group.addTask { try await insert(id, isUrgent: false) } }
       try await eventually("three changes wait") { queue.count >= 3 }
-      #expect(commits.count == 0 && queue.dueCount == 0)
+      #expect(try Self.commits(in: temporary.path) == 1 && queue.dueCount == 0)
       try await insert("urgent", isUrgent: true)
       try await group.waitForAll()
     }
-    #expect(commits.count == 1)
-    #expect(try await temporary.store.pool.read { try Int.fetchOne($0, sql: #"SELECT COUNT(*) FROM "user""#) } == 4)
+    #expect(try Self.commits(in: temporary.path) == 2)
+    #expect(try DatabaseFile(temporary.path).number(#"SELECT COUNT(*) FROM "user""#) == 5)
+  }
+
+  @Test("What waits when the queue ends is committed, and later changes are refused") func end() async throws {
+    let temporary = try TemporaryStore()
+    let queue = WriteQueue(
+      SQLiteSession(try Connection(path: temporary.path, isPrivate: false)), longestWait: .seconds(3600))
+    @Sendable func insert(_ id: String) async throws {
+      try await queue.write(isUrgent: false) {
+        _ = try $0.execute(#"INSERT INTO "user" (id, created_at_ms) VALUES (?, 0)"#, [id])
+      }
+    }
+    async let waiting: Void = insert("waits")
+    try await eventually("a change waits") { queue.count == 1 }
+    queue.close()
+    try await waiting
+    await #expect(throws: StorageUnavailableError.self) { try await insert("late") }
+    #expect(try DatabaseFile(temporary.path).texts(#"SELECT id FROM "user""#) == ["waits"])
+  }
+
+  @Test("A file without its store has no log beside it") func withoutStore() async throws {
+    let temporary = try TemporaryStore()
+    for id in ["a", "b"] {
+      let store = try Store(path: temporary.path)
+      try await store.write { _ = try $0.run(#"INSERT INTO "user" (id, created_at_ms) VALUES (?, 0)"#, [id]) }
+      _ = try await store.read { try $0.row(#"SELECT 1 FROM "user""#) != nil }
+    }
+    temporary.store.close()
+    #expect(!FileManager.default.fileExists(atPath: temporary.path + "-wal"))
+    #expect(try DatabaseFile(temporary.path).texts(#"SELECT id FROM "user" ORDER BY id"#) == ["a", "b"])
+  }
+
+  @Test("A trigger in the file changes nothing") func trigger() async throws {
+    let temporary = try TemporaryStore()
+    try DatabaseFile(temporary.path).execute(
+      #"CREATE TRIGGER t AFTER INSERT ON "user" BEGIN DELETE FROM "user"; END"#)
+    try await temporary.store.write { try $0.run(#"INSERT INTO "user" (id, created_at_ms) VALUES ('u', 0)"#) }
+    #expect(try DatabaseFile(temporary.path).texts(#"SELECT id FROM "user""#) == ["u"])
   }
 
   @Test("A change that is not urgent is committed soon, although no other one comes") func timer() async throws {
@@ -94,7 +128,7 @@ private final class CommitCounter: TransactionObserver, Sendable {
         _ = try $0.run(#"INSERT INTO "user" (id, created_at_ms) VALUES (?, 0)"#, [id])
       }
     }
-    #expect(try await temporary.store.pool.read { try Int.fetchOne($0, sql: #"SELECT COUNT(*) FROM "user""#) } == 2)
+    #expect(try DatabaseFile(temporary.path).number(#"SELECT COUNT(*) FROM "user""#) == 2)
   }
 
   @Test("The result comes after the commit", arguments: Engine.allCases) func theResultComesAfterTheCommit(

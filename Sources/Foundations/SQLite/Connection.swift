@@ -64,6 +64,12 @@ package struct Connection: ~Copyable {
   /// - Returns: the number of rows inserted, updated or deleted, without cascaded deletes of foreign keys.
   @discardableResult
   package func run(_ sql: String, _ values: (any Bindable)...) throws(SQLiteError) -> Int {
+    try run(sql, values)
+  }
+
+  /// As `run(_:_:)` with single values.
+  @discardableResult
+  package func run(_ sql: String, _ values: [any Bindable]) throws(SQLiteError) -> Int {
     let statement = try prepare(sql)
     try statement.bind(values)
     while try statement.step() {}
@@ -119,9 +125,31 @@ package struct Connection: ~Copyable {
       try run("COMMIT")
       return result
     } catch {
-      // SQLite has already rolled back after some errors (disk full, I/O). If ROLLBACK itself fails, the next reader
-      // rolls back from the journal.
-      if sqlite3_get_autocommit(handle) == 0 { try? execute("ROLLBACK") }
+      // If ROLLBACK itself fails, the next reader rolls back from the journal.
+      if isInTransaction { try? execute("ROLLBACK") }
+      throw error
+    }
+  }
+
+  /// Whether a transaction is open. SQLite itself ends one at some errors (disk full, I/O).
+  package var isInTransaction: Bool { sqlite3_get_autocommit(handle) == 0 }
+
+  /// Runs `body` as a part of a transaction: if it fails, only its own changes are rolled back.
+  /// - Throws: `SQLiteError` also if SQLite has ended the transaction, and `body` has caught the error.
+  package func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+    try run("SAVEPOINT part")
+    do {
+      let result = try body()
+      guard isInTransaction else {
+        throw SQLiteError(call: "RELEASE part", code: SQLITE_ABORT, message: "the transaction has ended")
+      }
+      try run("RELEASE part")
+      return result
+    } catch {
+      if isInTransaction {
+        try run("ROLLBACK TO part")
+        try run("RELEASE part")
+      }
       throw error
     }
   }

@@ -45,11 +45,8 @@ final class PreparedStatements {
     // Both report the error of the last step, which its caller has thrown.
     sqlite3_reset(statement.handle)
     sqlite3_clear_bindings(statement.handle)
-    guard unused[sql] == nil, unused.count < Self.limit else {
-      sqlite3_finalize(statement.handle)
-      return
-    }
-    unused[sql] = statement
+    if unused.count >= Self.limit, let other = unused.popFirst() { sqlite3_finalize(other.value.handle) }
+    if let other = unused.updateValue(statement, forKey: sql) { sqlite3_finalize(other.handle) }
   }
 
   /// Frees all, so that the connection can be closed.

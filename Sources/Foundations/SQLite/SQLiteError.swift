@@ -19,4 +19,12 @@ package struct SQLiteError: Error, Equatable, Sendable, CustomStringConvertible 
 
   /// Whether the contents of the file are damaged, as opposed to an error of the disk, another process, or the caller.
   package var isDamage: Bool { [SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_MISMATCH].contains(code & 0xFF) }
+
+  /// Whether the error is independent of the statement: the disk is full, failing or read-only, the file is locked, or
+  /// memory is used up.
+  package var isOfTheDisk: Bool {
+    [
+      SQLITE_FULL, SQLITE_IOERR, SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_BUSY, SQLITE_LOCKED, SQLITE_NOMEM,
+    ].contains(code & 0xFF)
+  }
 }

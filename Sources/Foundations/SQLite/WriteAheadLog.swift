@@ -8,10 +8,11 @@ extension Connection {
   /// How long `useWriteAheadLog` waits for other connections, in steps of 10 ms.
   private static let attempts = 500
 
-  /// Uses a write-ahead log from now on. The setting is stored in the file. The log stays, truncated, when the last
-  /// connection closes, so that a database on read-only storage can be read.
+  /// Uses a write-ahead log from now on. The setting is stored in the file.
+  /// - Parameter isKept: whether the log stays, truncated, when the last connection closes, so that a database on
+  ///   read-only storage can be read; a checkpoint then truncates it, too.
   /// - Throws: also if other connections keep the file in another mode for 5 s.
-  package func useWriteAheadLog() throws(SQLiteError) {
+  package func useWriteAheadLog(isKept: Bool = true) throws(SQLiteError) {
     for attempt in 1... {
       // SQLite does not wait for other connections here, even with a busy timeout.
       do throws(SQLiteError) {
@@ -25,6 +26,7 @@ extension Connection {
         usleep(10_000)
       }
     }
+    guard isKept else { return }
     guard approval_sqlite3_keep_log(handle) == SQLITE_OK else { throw lastError(on: handle, call: "keep the log") }
     try execute("PRAGMA journal_size_limit = 0")
   }

@@ -235,9 +235,9 @@ package struct Store: Sendable {
   /// The connections for requests; nil for the embedded database.
   package var connections: ConnectionCounts? { database.connections }
 
-  package func close() throws {
-    try database.close()
-    if sharedBy != nil { try reserved.close() }
+  package func close() {
+    database.close()
+    if sharedBy != nil { reserved.close() }
   }
 }
 

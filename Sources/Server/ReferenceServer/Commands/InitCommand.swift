@@ -87,7 +87,7 @@ struct InitCommand: AsyncParsableCommand {
     if database == nil { try ServerDirectory.write([], to: directory.databaseFile) }
     let store = try await directory.openStore(directory.configuration().database, isNew: true)
     _ = try await ServerKeyring(store: store.records, hasher: KeyedHasher(try directory.pepper())).shared()
-    try store.close()
+    store.close()
   }
 }
 

@@ -36,8 +36,8 @@ struct MigrateCommand: AsyncParsableCommand {
     let rows = try await source.copy(to: target) { table, count in
       if isatty(STDERR_FILENO) == 1 { complain("  \(table): \(count) rows") }
     }
-    try source.close()
-    try target.close()
+    source.close()
+    target.close()
     options.print(
       Migrated(to: address.publicName, rows: rows),
       """

@@ -41,7 +41,7 @@ struct PepperCommand: AsyncParsableCommand {
       defer { close(lock) }
       let store = try await directory.openStore(database)
       let (keys, unreadable) = try await PepperRotation(directory: directory, store: store).run()
-      try store.close()
+      store.close()
       for key in unreadable { complain("warning: the key \(key) could not be decrypted before, and is unchanged") }
       let former = directory.formerPepperSource ?? ""
       let others = database == nil ? "" : ", after copying pepper and pepper.former to the directory of each server"

@@ -56,7 +56,9 @@ struct ServerDirectory: Sendable {
       throw DirectoryError(
         description: "\(databaseFile) is empty: restore it, or create a new server with \"token-server init\"")
     }
-    do { return try Store(path: databaseFile) } catch {
+    do { return try Store(path: databaseFile) } catch let error as StorageUnavailableError {
+      throw DirectoryError(description: "cannot open the database \(databaseFile): \(error)")
+    } catch {
       throw DirectoryError(description: "cannot open the database \(databaseFile): \(error); restore it from a backup")
     }
   }

@@ -62,7 +62,7 @@ final class PostgreSQLDatabase: SQLDatabase {
     }
   }
 
-  func close() throws {
+  func close() {
     jobs.end()
     for thread in threads { thread.join() }
   }

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-import GRDB
 import SQLite
 
 /// One SQLite file: many readers, one writer. A committed change survives a power loss (`synchronous=FULL`); commands
 /// in other processes may write to the same file at the same time.
 struct SQLiteDatabase: SQLDatabase {
-  /// For changes and the schema.
-  let pool: DatabasePool
-  private let writes: WriteQueue
+  // Closed before the writer, whose connection then is the last one and copies the log into the file.
   private let readers: SQLiteReaders
+  private let writes: WriteQueue
 
   init(path: String) throws {
-    var configuration = Configuration()
-    configuration.busyMode = .timeout(5)
-    pool = try DatabasePool(path: path, configuration: configuration)
-    // GRDB leaves a WAL database at NORMAL, which may lose the last commits at a power loss.
-    try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
-    try Schema.migrator.migrate(pool)
-    writes = WriteQueue(pool)
+    do { writes = WriteQueue(SQLiteSession(try Self.writer(of: path))) } catch { throw Self.translated(error) }
     readers = SQLiteReaders(path: path)
+  }
+
+  private static func writer(of path: String) throws -> Connection {
+    // The directory is private.
+    let connection = try Connection(path: path, isPrivate: false)
+    try connection.useWriteAheadLog(isKept: false)
+    try connection.execute("PRAGMA synchronous = FULL")
+    try Schema.migrate(connection)
+    try connection.execute("PRAGMA foreign_keys = ON")
+    return connection
   }
 
   /// On the thread of the caller: two changes of threads take longer than a read. A reader waits for no
@@ -35,9 +37,7 @@ struct SQLiteDatabase: SQLDatabase {
   func write<Value: Sendable>(
     isUrgent: Bool, _ change: @escaping @Sendable (any SQLTransaction) throws -> Value
   ) async throws -> Value {
-    do { return try await writes.write(isUrgent: isUrgent) { try change(SQLiteTransaction($0)) } } catch {
-      throw Self.translated(error)
-    }
+    do { return try await writes.write(isUrgent: isUrgent, change) } catch { throw Self.translated(error) }
   }
 
   func writeStatement<Value: Sendable>(
@@ -49,30 +49,13 @@ struct SQLiteDatabase: SQLDatabase {
   var waiting: Int { writes.dueCount }
   var connections: ConnectionCounts? { nil }
 
-  func close() throws {
+  func close() {
     readers.close()
-    try pool.close()
+    writes.close()
   }
 
   private static func translated(_ error: any Error) -> any Error {
-    let code: ResultCode
-    switch error {
-    case let error as DatabaseError: code = error.resultCode
-    case let error as SQLiteError: code = ResultCode(rawValue: error.code & 0xFF)
-    default: return error
-    }
-    return code.isOfTheDisk ? StorageUnavailableError(reason: "\(code)", description: "\(error)") : error
+    guard let error = error as? SQLiteError, error.isOfTheDisk else { return error }
+    return StorageUnavailableError(reason: error.cause, description: error.description)
   }
-}
-
-extension ResultCode {
-  /// Whether the error is independent of the request: the disk is full, failing or read-only, or the file is locked.
-  fileprivate var isOfTheDisk: Bool {
-    [.SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_NOMEM]
-      .contains(self)
-  }
-}
-
-extension DatabaseError: SQLError {
-  package var cause: String { "\(message ?? "no message") (SQLite \(extendedResultCode.rawValue))" }
 }

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-import Foundation
-import GRDB
+import SQLite
+
+/// A connection that one thread uses at a time.
+final class SQLiteSession: @unchecked Sendable {
+  let connection: Connection
+
+  init(_ connection: consuming Connection) { self.connection = connection }
+}
 
 struct SQLiteTransaction: SQLTransaction {
-  private let database: GRDB.Database
+  private let session: SQLiteSession
 
-  init(_ database: GRDB.Database) { self.database = database }
+  init(_ session: SQLiteSession) { self.session = session }
 
   var dialect: SQLDialect { .sqlite }
   var lockingRows: String { "" }
 
   func execute(_ statement: String, _ parameters: [any SQLParameter]) throws -> Int {
-    try database.cachedStatement(sql: statement).execute(arguments: try StatementArguments(parameters))
-    return database.changesCount
+    try session.connection.run(statement, try parameters.map { try $0.sqlValue.storable })
   }
 
   func query(_ statement: String, _ parameters: [any SQLParameter], _ visit: (any SQLRow) throws -> Bool) throws {
-    let prepared = try database.cachedStatement(sql: statement)
-    let rows = try Row.fetchCursor(prepared, arguments: try StatementArguments(parameters))
-    let names = prepared.columnNames
-    while let row = try rows.next() {
-      let values = names.indices.map { SQLValue(row[$0] as DatabaseValue) }
-      guard try visit(SQLiteRow(names: names, values: values)) else { return }
+    try session.connection.query(statement, try parameters.map { try $0.sqlValue.storable }) { row, names in
+      try visit(SQLiteRow(names: names, values: row.values.map(SQLValue.init)))
     }
   }
 }
 
-/// GRDB's own copy of a row compares the names of all columns in lowercase, for each access.
-struct SQLiteRow: SQLRow {
+private struct SQLiteRow: SQLRow {
   let names: [String]
   let values: [SQLValue]
 
@@ -36,41 +36,34 @@ struct SQLiteRow: SQLRow {
   var columns: [(name: String, value: SQLValue)] { zip(names, values).map { ($0, $1) } }
 }
 
-extension StatementArguments {
-  fileprivate init(_ parameters: [any SQLParameter]) throws {
-    // Of any type: for values of one type, GRDB makes a key path for each statement.
-    let values: [(any DatabaseValueConvertible)?] = try parameters.map { DatabaseValue(try $0.sqlValue.storable) }
-    self.init(values)
-  }
-}
-
-extension SQLValue {
-  /// The value itself. GRDB would store the beginning of a text with U+0000, which is another text.
-  var storable: SQLValue {
+extension SQLValue: Bindable {
+  /// The value itself. Of a text with U+0000, the database would return only the beginning, which is another text.
+  fileprivate var storable: SQLValue {
     get throws { if case .text(let text) = self { .text(try text.storable) } else { self } }
   }
 
-  fileprivate init(_ value: DatabaseValue) {
+  package func bind(to statement: OpaquePointer, at index: Int32) -> Int32 {
+    switch self {
+    case .null: Int64?.none.bind(to: statement, at: index)
+    case .integer(let number): number.bind(to: statement, at: index)
+    case .real(let number): number.bind(to: statement, at: index)
+    case .text(let text): text.bind(to: statement, at: index)
+    case .blob(let bytes): bytes.bind(to: statement, at: index)
+    }
+  }
+
+  fileprivate init(_ value: Value) {
     self =
-      switch value.storage {
+      switch value {
       case .null: .null
-      case .int64(let number): .integer(number)
-      case .double(let number): .real(number)
-      case .string(let text): .text(text)
-      case .blob(let data): .blob([UInt8](data))
+      case .integer(let number): .integer(number)
+      case .real(let number): .real(number)
+      case .text(let text): .text(text)
+      case .blob(let bytes): .blob(bytes)
       }
   }
 }
 
-extension DatabaseValue {
-  fileprivate init(_ value: SQLValue) {
-    self =
-      switch value {
-      case .null: .null
-      case .integer(let number): number.databaseValue
-      case .real(let number): number.databaseValue
-      case .text(let text): text.databaseValue
-      case .blob(let bytes): Data(bytes).databaseValue
-      }
-  }
+extension SQLiteError: SQLError {
+  package var cause: String { "\(message) (SQLite \(code))" }
 }

@@ -1,32 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-import GRDB
+import SQLite
 
 /// The tables. A released migration is never changed; a later version adds one. The PIN tables are in `PINSchema`.
 enum Schema {
-  static var migrator: DatabaseMigrator {
-    var migrator = DatabaseMigrator()
-    migrator.registerMigration("1: push") { database in
-      try database.execute(sql: accounts)
-      try database.execute(sql: access)
-      try database.execute(sql: transactions)
+  static let migrations = [
+    ("1: push", [accounts, access, transactions]),
+    ("2: pin", [PINSchema.statements]),
+    ("3: hostility", [IsolationSchema.statements]),
+    ("4: introspection", [IntrospectionSchema.statements]),
+    ("5: authenticators", [AuthenticatorSchema.statements]),
+    ("6: callbacks by portal", [IsolationSchema.portals]),
+    // NULL for devices of earlier versions, and for boards without one.
+    ("7: board serial", ["ALTER TABLE device ADD COLUMN board_serial TEXT"]),
+    // The first report of the device that it has the request; NULL before it.
+    ("8: delivery reports", ["ALTER TABLE mobile_auth_transaction ADD COLUMN delivered_at_ms INTEGER"]),
+    ("9: former pepper", FormerPepperSchema.statements(number: "INTEGER")),
+  ]
+
+  /// Creates or updates the tables. Several processes may do so at the same time. Foreign keys must not be enforced yet.
+  /// - Parameter count: of the migrations, the earliest first; fewer than all make the tables of an earlier version.
+  static func migrate(_ connection: borrowing Connection, with count: Int = migrations.count) throws {
+    // Check without the write lock first: usually no migration is needed.
+    guard try !missing(connection, of: count).isEmpty else { return }
+    try connection.transaction { connection in
+      try connection.execute("CREATE TABLE IF NOT EXISTS \(table) (identifier TEXT NOT NULL PRIMARY KEY)")
+      for (name, statements) in try missing(connection, of: count) {
+        for statement in statements { try connection.execute(statement) }
+        try connection.run("INSERT INTO \(table) (identifier) VALUES (?)", name)
+      }
+      guard try connection.rows("PRAGMA foreign_key_check", as: { _ in 1 }).isEmpty else {
+        throw CorruptRowError("a foreign key", "refers to no row")
+      }
     }
-    migrator.registerMigration("2: pin") { try $0.execute(sql: PINSchema.statements) }
-    migrator.registerMigration("3: hostility") { try $0.execute(sql: IsolationSchema.statements) }
-    migrator.registerMigration("4: introspection") { try $0.execute(sql: IntrospectionSchema.statements) }
-    migrator.registerMigration("5: authenticators") { try $0.execute(sql: AuthenticatorSchema.statements) }
-    migrator.registerMigration("6: callbacks by portal") { try $0.execute(sql: IsolationSchema.portals) }
-    migrator.registerMigration("7: board serial") {
-      // NULL for devices of earlier versions, and for boards without one.
-      try $0.execute(sql: "ALTER TABLE device ADD COLUMN board_serial TEXT;")
+  }
+
+  /// The table of the migrations that were made has the name that the library GRDB gave it in earlier versions.
+  private static let table = "grdb_migrations"
+
+  private static func missing(
+    _ connection: borrowing Connection, of count: Int
+  ) throws -> [(name: String, statements: [String])] {
+    let tables = try connection.rows("SELECT 1 FROM sqlite_schema WHERE name = ?", table) { _ in 1 }
+    let made = try tables.isEmpty ? [] : Set(connection.rows("SELECT identifier FROM \(table)") { try $0.text(0) })
+    guard made.isSubset(of: migrations.map(\.0)) else {
+      throw StorageUnavailableError(
+        reason: "later version", description: "the database was changed by a later version of token-server: update it")
     }
-    migrator.registerMigration("8: delivery reports") {
-      // The first report of the device that it has the request; NULL before it.
-      try $0.execute(sql: "ALTER TABLE mobile_auth_transaction ADD COLUMN delivered_at_ms INTEGER;")
-    }
-    migrator.registerMigration("9: former pepper") { database in
-      for statement in FormerPepperSchema.statements(number: "INTEGER") { try database.execute(sql: statement) }
-    }
-    return migrator
+    return migrations.prefix(count).filter { !made.contains($0.0) }.map { ($0.0, $0.1) }
   }
 
   /// Deleted devices and profiles stay as tombstones, so that a device that reconnects gets "deregistered" and wipes

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import GRDB
+import Dispatch
+import SQLite
 import Synchronization
+import Threads
 
-/// Group commit. Changes that arrive while a commit is being made durable wait and then share the next one: one fsync
-/// for many changes. Each change that shares a transaction runs in its own savepoint, so an error rolls back only that
-/// change. A caller gets its result only after the transaction is on disk.
+/// Group commit, on a thread of its own. Changes that arrive while a commit is being made durable wait and then share
+/// the next one: one fsync for many changes. Each change that shares a transaction runs in its own savepoint, so an
+/// error rolls back only that change. A caller gets its result only after the transaction is on disk.
 final class WriteQueue: Sendable {
   /// The result of a change before the end of its transaction.
   private struct Outcome {
@@ -15,29 +17,31 @@ final class WriteQueue: Sendable {
 
   /// Runs inside the transaction; called with nil if there is none.
   /// - Parameter isAlone: whether no other change shares the transaction.
-  private typealias Job = @Sendable (_ database: GRDB.Database?, _ isAlone: Bool) -> Outcome
+  private typealias Job = @Sendable (_ session: SQLiteSession?, _ isAlone: Bool) -> Outcome
 
   private struct Waiting {
     var jobs: [Job] = []
     /// Whether the jobs must not wait longer for others.
     var areDue = false
-    var isCommitting = false
-    /// Whether the timer for jobs that are not urgent runs.
-    var isTimed = false
+    /// When they must not; nil if none waits for others.
+    var dueAt: DispatchTime?
+    var isEnded = false
 
-    /// - Returns: whether the caller must start a commit.
-    mutating func start() -> Bool {
-      guard areDue, !isCommitting else { return false }
-      isCommitting = true
-      return true
-    }
-
+    /// - Returns: nothing if none are due.
     mutating func takeBatch() -> [Job] {
+      guard areDue || isEnded || dueAt.map({ $0 <= .now() }) == true else { return [] }
       let batch = Array(jobs.prefix(largestBatch))
       jobs.removeFirst(batch.count)
-      if jobs.isEmpty { areDue = false }
+      areDue = !jobs.isEmpty
+      dueAt = nil
       return batch
     }
+  }
+
+  /// What the thread shares with its owner.
+  private final class Shared: Sendable {
+    let waiting = Mutex(Waiting())
+    let wakeUp = DispatchSemaphore(value: 0)
   }
 
   /// The maximum number of changes in one transaction; more would delay each of them too long.
@@ -47,31 +51,49 @@ final class WriteQueue: Sendable {
   /// The number of waiting changes that are worth a commit, although none is urgent.
   private static let worthwhileBatch = 16
 
-  private let database: any DatabaseWriter
-  private let longestWait: Duration
-  private let waiting = Mutex(Waiting())
+  private let shared = Shared()
+  private let longestWait: DispatchTimeInterval
+  private let thread: LoopThread
 
-  /// - Parameter longestWait: how long a change that is not urgent waits for the commit of another one.
-  init(_ database: any DatabaseWriter, longestWait: Duration = .milliseconds(50)) {
-    self.database = database
+  /// - Parameters:
+  ///   - session: for this queue alone. It is closed with it.
+  ///   - longestWait: how long a change that is not urgent waits for the commit of another one.
+  init(_ session: SQLiteSession, longestWait: DispatchTimeInterval = .milliseconds(50)) {
     self.longestWait = longestWait
+    thread = LoopThread(named: "sqlite") { [shared] in
+      while let jobs = Self.nextBatch(of: shared) { Self.commit(jobs, in: session) }
+    }
   }
 
+  deinit { close() }
+
   /// The number of changes that wait for the next transaction.
-  var count: Int { waiting.withLock { $0.jobs.count } }
+  var count: Int { shared.waiting.withLock { $0.jobs.count } }
   /// As `count`; 0 if they wait only for others to share it.
-  var dueCount: Int { waiting.withLock { $0.areDue ? $0.jobs.count : 0 } }
+  var dueCount: Int { shared.waiting.withLock { $0.areDue ? $0.jobs.count : 0 } }
+
+  /// Commits what waits, and closes the connection. Later changes are refused.
+  func close() {
+    let isFirst = shared.waiting.withLock { waiting in
+      defer { waiting.isEnded = true }
+      return !waiting.isEnded
+    }
+    guard isFirst else { return }
+    shared.wakeUp.signal()
+    thread.join()
+  }
 
   /// - Parameter isUrgent: whether the next commit begins for this change, as soon as the current one has ended.
   /// - Throws: `StorageUnavailableError` if too many changes wait; the error of `change`, or of the transaction.
   func write<Value: Sendable>(
-    isUrgent: Bool, _ change: @escaping @Sendable (GRDB.Database) throws -> Value
+    isUrgent: Bool, _ change: @escaping @Sendable (SQLiteTransaction) throws -> Value
   ) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
-      let isQueued = enqueue(isUrgent: isUrgent) { database, isAlone in
+      let isQueued = enqueue(isUrgent: isUrgent) { session, isAlone in
         let result = Result {
-          guard let database else { throw DatabaseError(resultCode: .SQLITE_BUSY) }
-          return isAlone ? try change(database) : try database.inPreparedSavepoint(change)
+          guard let session else { throw Self.ended }
+          let transaction = SQLiteTransaction(session)
+          return isAlone ? try change(transaction) : try session.connection.savepoint { try change(transaction) }
         }
         var hasFailed = false
         if case .failure = result { hasFailed = true }
@@ -85,77 +107,53 @@ final class WriteQueue: Sendable {
     }
   }
 
+  private static let ended = StorageUnavailableError(
+    reason: "the transaction has ended", description: "SQLite has ended the transaction, as it does at a full disk")
+
   /// - Returns: false if the job is refused, because too many wait.
   private func enqueue(isUrgent: Bool, _ job: @escaping Job) -> Bool {
-    let start = waiting.withLock { waiting -> (now: Bool, later: Bool)? in
-      guard waiting.jobs.count < Self.longestQueue else { return nil }
+    let mustWake = shared.waiting.withLock { waiting -> Bool? in
+      guard waiting.jobs.count < Self.longestQueue, !waiting.isEnded else { return nil }
       waiting.jobs.append(job)
-      if isUrgent || waiting.jobs.count >= Self.worthwhileBatch { waiting.areDue = true }
-      let mustTime = !waiting.areDue && !waiting.isTimed
-      if mustTime { waiting.isTimed = true }
-      return (waiting.start(), mustTime)
+      if waiting.areDue { return false }
+      waiting.areDue = isUrgent || waiting.jobs.count >= Self.worthwhileBatch
+      if waiting.areDue { return true }
+      if waiting.dueAt != nil { return false }
+      waiting.dueAt = .now() + longestWait
+      return true
     }
-    guard let start else { return false }
-    if start.now { commitNext() }
-    if start.later { startTimer() }
-    return true
+    if mustWake == true { shared.wakeUp.signal() }
+    return mustWake != nil
   }
 
-  private func startTimer() {
-    Task {
-      try? await Task.sleep(for: longestWait)
-      let mustStart = waiting.withLock { waiting in
-        waiting.isTimed = false
-        waiting.areDue = !waiting.jobs.isEmpty
-        return waiting.start()
-      }
-      if mustStart { commitNext() }
+  /// Waits until changes are due.
+  /// - Returns: nil when the queue has ended and no change is left.
+  private static func nextBatch(of shared: Shared) -> [Job]? {
+    while true {
+      let (batch, dueAt, isEnded) = shared.waiting.withLock { ($0.takeBatch(), $0.dueAt, $0.isEnded) }
+      if !batch.isEmpty { return batch }
+      if isEnded { return nil }
+      _ = shared.wakeUp.wait(timeout: dueAt ?? .distantFuture)
     }
   }
 
-  private func commitNext() {
-    database.asyncWriteWithoutTransaction { [self] database in
-      let jobs = waiting.withLock { $0.takeBatch() }
-      var outcomes: [Outcome] = []
-      var failure: (any Error)?
-      do {
-        try database.inTransaction(.immediate) {
-          // A full disk ends the shared transaction during a job; the jobs after it must not begin their own
-          // transaction.
-          outcomes = jobs.map { $0(database.isInsideTransaction ? database : nil, jobs.count == 1) }
-          guard database.isInsideTransaction else { throw DatabaseError(resultCode: .SQLITE_FULL) }
-          return jobs.count == 1 && outcomes[0].hasFailed ? .rollback : .commit
-        }
-      } catch { failure = error }
-      // If the transaction could not begin, no job ran: each must still be notified.
-      if outcomes.isEmpty { outcomes = jobs.map { $0(nil, jobs.count == 1) } }
-      outcomes.forEach { $0.complete(failure) }
-      let isMore = waiting.withLock { waiting in
-        waiting.isCommitting = false
-        return waiting.start()
-      }
-      if isMore { commitNext() }
-    }
-  }
-}
+  private struct RollbackError: Error {}
 
-extension GRDB.Database {
-  /// As `inSavepoint`, with statements that are prepared once: the connection uses them for most changes.
-  fileprivate func inPreparedSavepoint<Value>(_ change: (GRDB.Database) throws -> Value) throws -> Value {
-    func run(_ statement: String) throws { try cachedStatement(sql: statement).execute() }
-    try run("SAVEPOINT change")
+  private static func commit(_ jobs: [Job], in session: SQLiteSession) {
+    let isAlone = jobs.count == 1
+    var outcomes: [Outcome] = []
+    var failure: (any Error)?
     do {
-      let value = try change(self)
-      // The database ends the transaction at some errors, which `change` may have caught.
-      guard isInsideTransaction else { throw DatabaseError(resultCode: .SQLITE_ABORT) }
-      try run("RELEASE change")
-      return value
-    } catch {
-      if isInsideTransaction {
-        try run("ROLLBACK TO change")
-        try run("RELEASE change")
+      try session.connection.transaction { connection in
+        // A full disk ends the shared transaction during a job; the jobs after it must not begin their own
+        // transaction.
+        for job in jobs { outcomes.append(job(connection.isInTransaction ? session : nil, isAlone)) }
+        guard connection.isInTransaction else { throw ended }
+        if isAlone, outcomes.contains(where: \.hasFailed) { throw RollbackError() }
       }
-      throw error
-    }
+    } catch is RollbackError {} catch { failure = error }
+    // If the transaction could not begin, no job ran: each must still be notified.
+    if outcomes.isEmpty { outcomes = jobs.map { $0(nil, isAlone) } }
+    for outcome in outcomes { outcome.complete(failure) }
   }
 }

@@ -30,7 +30,7 @@ protocol SQLDatabase: Sendable {
   var connections: ConnectionCounts? { get }
 
   /// Closes all connections; no other call may follow.
-  func close() throws
+  func close()
 }
 
 /// The connections of one server to its database.

@@ -32,7 +32,8 @@ private struct CountingHandler: LogHandler {
     switch engine {
     case .sqlite:
       ["UPDATE", "DELETE"].map {
-        "CREATE TRIGGER \($0)_fails BEFORE \($0) ON callback BEGIN SELECT RAISE(ABORT, 'full'); END"
+        // Those in the file are disabled, temporary ones are not.
+        "CREATE TEMP TRIGGER \($0)_fails BEFORE \($0) ON callback BEGIN SELECT RAISE(ABORT, 'full'); END"
       }
     case .postgreSQL:
       // A claim, which must succeed, changes no attempts.

@@ -10,7 +10,8 @@ import Testing
 
 /// Databases of earlier versions.
 @Suite(.timeLimit(.minutes(5)), .mayBlock) struct MigrationTests {
-  @Test("A database of the version before authenticators opens with its rows") func beforeAuthenticators() async throws {
+  @Test("A database of the version before authenticators opens with its rows")
+  func beforeAuthenticators() async throws {
     let path = NSTemporaryDirectory() + "migration-\(UUID().uuidString).db"
     defer { for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + suffix) } }
     let connection = try Connection(path: path)

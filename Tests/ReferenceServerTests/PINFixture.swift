@@ -5,6 +5,8 @@ import ReferenceProtocol
 import Secrets
 import ServerTestSupport
 
+@testable import TokenServerStore
+
 /// A server with PINs, a portal, and the refresh token that a wrong PIN would decrypt.
 struct PINFixture {
   let server: TokenServerProcess

@@ -99,48 +99,34 @@ import Testing
     #expect(try device.failureCounts()?.previousFailureCount == 1)
   }
 
-  /// A denial with the same key, between the count of an attempt and its result: a trigger stores its reply. Fails if
-  /// the result is rolled back because its own reply cannot be stored: the limit would never apply.
-  @Test("A denial with the key of an attempt does not undo its result") func denialWithTheSameKey() throws {
-    let (fixture, device) = try PINFixture.enrolled(attempts: 3)
-    let answers = try (1...3).map { _ in
-      let transaction = try fixture.ask(device)
-      return (try device.answerWithPIN(device.fetch(transaction), .wrong), transaction)
-    }
-    let columns = "client_id, idempotency_key, request_hash, status, body, created_at_ms"
-    try fixture.server.query(
-      TestDeployment.usesPostgreSQL
-        ? """
-        CREATE OR REPLACE FUNCTION deny() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN
-        INSERT INTO verdict (\(columns)) VALUES (NEW.client_id, NEW.key, '\\x00', 200, '\\x7b7d', 0); RETURN NULL; END $$;
-        CREATE TRIGGER denial AFTER INSERT ON pin_attempt FOR EACH ROW EXECUTE FUNCTION deny()
-        """
-        : """
-        CREATE TRIGGER denial AFTER INSERT ON pin_attempt BEGIN
-        INSERT INTO verdict (\(columns)) VALUES (NEW.client_id, NEW.key, x'00', 200, x'7b7d', 0); END
-        """)
-    let replies = try answers.map { answer, transaction in try device.send(answer, to: transaction) }
-    #expect(replies.map { $0.counts[2] } == [2, 1, 0], "\(replies.map(\.status))")
-    try fixture.server.query("DROP TRIGGER denial" + (TestDeployment.usesPostgreSQL ? " ON pin_attempt" : ""))
-    #expect(try device.logInWithPIN().errorCode == 9003)
-  }
-
-  /// A trigger in the server's database makes every reply fail, so that kill -9 happens between count and reply.
+  /// A trigger or an index in the server's database makes every reply fail, so that kill -9 happens between count and
+  /// reply.
   private func killBetweenCountAndVerdict(
     _ fixture: PINFixture, _ send: () throws -> Curl.Reply
   ) throws -> PINFixture {
-    try fixture.server.query(
-      TestDeployment.usesPostgreSQL
-        ? """
-        CREATE OR REPLACE FUNCTION fail() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'killed here'; END $$;
-        CREATE TRIGGER no_verdict BEFORE DELETE ON pin_attempt FOR EACH ROW EXECUTE FUNCTION fail()
-        """
-        : "CREATE TRIGGER no_verdict BEFORE DELETE ON pin_attempt BEGIN SELECT RAISE(ABORT, 'killed here'); END")
+    let (fail, succeed, error) = TestDeployment.usesPostgreSQL ? Self.failingDeletion : try Self.failingIndex(fixture)
+    try fixture.server.query(fail)
     #expect(try send().status == 500)
-    #expect(fixture.server.log.contains("killed here"))
+    #expect(fixture.server.log.contains(error))
     _ = fixture.server.stop(killing: true)
-    try fixture.server.query("DROP TRIGGER no_verdict" + (TestDeployment.usesPostgreSQL ? " ON pin_attempt" : ""))
+    try fixture.server.query(succeed)
     return try PINFixture(after: fixture)
+  }
+
+  private static let failingDeletion = (
+    """
+    CREATE OR REPLACE FUNCTION fail() RETURNS TRIGGER LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'killed here'; END $$;
+    CREATE TRIGGER no_verdict BEFORE DELETE ON pin_attempt FOR EACH ROW EXECUTE FUNCTION fail()
+    """, "DROP TRIGGER no_verdict ON pin_attempt", "killed here"
+  )
+
+  /// The server disables triggers in a SQLite file. For new rows, the expression of this index is no JSON.
+  private static func failingIndex(_ fixture: PINFixture) throws -> (String, String, String) {
+    let latest = try fixture.server.query("SELECT COALESCE(MAX(created_at_ms), 0) FROM verdict")
+    return (
+      "CREATE INDEX no_verdict ON verdict (json(idempotency_key || '{')) WHERE created_at_ms > \(latest)",
+      "DROP INDEX no_verdict", "malformed JSON"
+    )
   }
 
   @Test("An answer killed between count and verdict", arguments: [true, false])

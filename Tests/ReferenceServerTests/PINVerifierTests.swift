@@ -80,20 +80,24 @@ private struct PINVerifierFixture {
     return Int(try TestPostgreSQL.query(query, in: url).trimmingCharacters(in: .newlines))
   }
 
-  /// Deletes the profile on another connection, as an administrator's command does, which takes no lock.
+  /// Deletes the profile as an administrator's command does, which takes no lock.
   func deleteProfile() throws {
-    @Sendable func delete(in database: Database) throws {
+    try change { database in
       guard let profile = try database.profile(profileID, on: client) else { return }
       _ = try database.deleteProfile(profile.name, now: Timestamp(0))
     }
+  }
+
+  /// Changes the database on another connection.
+  func change(_ body: (Database) throws -> Void) throws {
     guard let url = temporary.url else {
       let file = try DatabaseFile(temporary.path)
       try file.execute("BEGIN IMMEDIATE")
-      try delete(in: file.records)
+      try body(file.records)
       return try file.execute("COMMIT")
     }
     try PostgreSQLSession(PostgreSQLAddress(url)).transaction(.write, within: .seconds(60)) {
-      try delete(in: Database($0))
+      try body(Database($0))
     }
   }
 }
@@ -188,6 +192,28 @@ private struct PINVerifierFixture {
         return .init()
       }
     }
+  }
+
+  /// Fails if the result is rolled back because its own reply cannot be stored: the limit would never apply.
+  @Test("A denial with the key of an attempt does not undo its result", arguments: Engine.allCases)
+  func denialWithTheSameKey(in engine: Engine) async throws {
+    let fixture = try await PINVerifierFixture(engine)
+    for (key, status) in [("a", 422), ("b", 422), ("c", 403)] {
+      let reply = try await fixture.verifier.verify(fixture.attempt(key)) { _ in
+        #expect(throws: Never.self) {
+          try fixture.change {
+            try $0.insert(
+              StoredReply(requestHash: [1], status: 200, body: []), key: key, clientID: client, now: Timestamp(0))
+          }
+        }
+        return false
+      } apply: { _, outcome in
+        .init(reply: StoredReply(requestHash: [0], status: Problem(outcome, issuer: "https://a")?.status ?? 200, body: []))
+      }
+      #expect(reply?.status == status)
+      #expect(try await fixture.temporary.store.read { try $0.storedReply(key, of: client)?.status } == 200)
+    }
+    #expect(try await fixture.failures() == nil)
   }
 
   @Test("Pending profiles expire", arguments: Engine.allCases) func pendingProfilesExpire(in engine: Engine)

@@ -39,7 +39,7 @@ import Testing
     "A database file that is empty or no database is named, with the remedy",
     arguments: [
       ("", "/token-server.db is empty: restore it"),
-      ("no database ", "/token-server.db: step PRAGMA journal_mode = WAL: file is not a database (SQLite 26)"),
+      ("no database ", "/token-server.db: prepare PRAGMA journal_mode = WAL: file is not a database"),
     ])
   func database(part: String, text: String) throws {
     let directory = try ServerDirectories.new(onPostgreSQL: false)

@@ -117,7 +117,7 @@ import Testing
     let temporary = try TemporaryStore()
     try DatabaseFile(temporary.path).execute(
       #"CREATE TRIGGER t AFTER INSERT ON "user" BEGIN DELETE FROM "user"; END"#)
-    try await temporary.store.write { try $0.run(#"INSERT INTO "user" (id, created_at_ms) VALUES ('u', 0)"#) }
+    try await temporary.store.write { _ = try $0.run(#"INSERT INTO "user" (id, created_at_ms) VALUES ('u', 0)"#) }
     #expect(try DatabaseFile(temporary.path).texts(#"SELECT id FROM "user""#) == ["u"])
   }
 

@@ -13,8 +13,10 @@ extension Connection {
   ///   read-only storage can be read; a checkpoint then truncates it, too.
   /// - Throws: also if other connections keep the file in another mode for 5 s.
   package func useWriteAheadLog(isKept: Bool = true) throws(SQLiteError) {
+    // SQLite waits for other connections at some of these calls, and at others it does not.
+    sqlite3_busy_timeout(handle, 0)
+    defer { sqlite3_busy_timeout(handle, Self.patience) }
     for attempt in 1... {
-      // SQLite does not wait for other connections here, even with a busy timeout.
       do throws(SQLiteError) {
         let mode = try journalMode("WAL")
         guard mode == "wal" else {

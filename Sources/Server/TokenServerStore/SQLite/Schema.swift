@@ -17,7 +17,8 @@ enum Schema {
     ("9: former pepper", FormerPepperSchema.statements(number: "INTEGER")),
   ]
 
-  /// Creates or updates the tables. Several processes may do so at the same time. Foreign keys must not be enforced yet.
+  /// Creates or updates the tables. Several processes may do so at the same time. Foreign keys must not be enforced
+  /// yet.
   /// - Parameter count: of the migrations, the earliest first; fewer than all make the tables of an earlier version.
   static func migrate(_ connection: borrowing Connection, with count: Int = migrations.count) throws {
     // Check without the write lock first: usually no migration is needed.
@@ -25,7 +26,9 @@ enum Schema {
     try connection.transaction { connection in
       try connection.execute("CREATE TABLE IF NOT EXISTS \(table) (identifier TEXT NOT NULL PRIMARY KEY)")
       for (name, statements) in try missing(connection, of: count) {
-        for statement in statements { try connection.execute(statement) }
+        do { for statement in statements { try connection.execute(statement) } } catch let error as SQLiteError {
+          throw SQLiteError(call: "migration \"\(name)\"", code: error.code, message: error.message)
+        }
         try connection.run("INSERT INTO \(table) (identifier) VALUES (?)", name)
       }
       guard try connection.rows("PRAGMA foreign_key_check", as: { _ in 1 }).isEmpty else {

@@ -10,7 +10,7 @@ import Threads
 final class WriteQueue: Sendable {
   /// The result of a change before the end of its transaction.
   private struct Outcome {
-    let hasFailed: Bool
+    let error: (any Error)?
     /// Called with the error of the transaction, or nil if it is on disk.
     let complete: @Sendable ((any Error)?) -> Void
   }
@@ -27,9 +27,11 @@ final class WriteQueue: Sendable {
     var dueAt: DispatchTime?
     var isEnded = false
 
+    var mustBegin: Bool { areDue || isEnded || dueAt.map { $0 <= .now() } == true }
+
     /// - Returns: nothing if none are due.
     mutating func takeBatch() -> [Job] {
-      guard areDue || isEnded || dueAt.map({ $0 <= .now() }) == true else { return [] }
+      guard mustBegin else { return [] }
       let batch = Array(jobs.prefix(largestBatch))
       jobs.removeFirst(batch.count)
       areDue = !jobs.isEmpty
@@ -61,7 +63,7 @@ final class WriteQueue: Sendable {
   init(_ session: SQLiteSession, longestWait: DispatchTimeInterval = .milliseconds(50)) {
     self.longestWait = longestWait
     thread = LoopThread(named: "sqlite") { [shared] in
-      while let jobs = Self.nextBatch(of: shared) { Self.commit(jobs, in: session) }
+      while var jobs = Self.nextBatch(of: shared) { Self.commit(&jobs, in: session) }
     }
   }
 
@@ -70,7 +72,7 @@ final class WriteQueue: Sendable {
   /// The number of changes that wait for the next transaction.
   var count: Int { shared.waiting.withLock { $0.jobs.count } }
   /// As `count`; 0 if they wait only for others to share it.
-  var dueCount: Int { shared.waiting.withLock { $0.areDue ? $0.jobs.count : 0 } }
+  var dueCount: Int { shared.waiting.withLock { $0.mustBegin ? $0.jobs.count : 0 } }
 
   /// Commits what waits, and closes the connection. Later changes are refused.
   func close() {
@@ -89,41 +91,42 @@ final class WriteQueue: Sendable {
     isUrgent: Bool, _ change: @escaping @Sendable (SQLiteTransaction) throws -> Value
   ) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
-      let isQueued = enqueue(isUrgent: isUrgent) { session, isAlone in
+      let refusal = enqueue(isUrgent: isUrgent) { session, isAlone in
         let result = Result {
-          guard let session else { throw Self.ended }
+          guard let session else { throw Self.transactionEnded }
           let transaction = SQLiteTransaction(session)
           return isAlone ? try change(transaction) : try session.connection.savepoint { try change(transaction) }
         }
-        var hasFailed = false
-        if case .failure = result { hasFailed = true }
-        return Outcome(hasFailed: hasFailed) { error in
+        var error: (any Error)?
+        if case .failure(let failure) = result { error = failure }
+        return Outcome(error: error) { error in
           continuation.resume(with: error.map { .failure($0) } ?? result)
         }
       }
-      if !isQueued {
-        continuation.resume(throwing: StorageUnavailableError.busy("too many changes wait for the database"))
-      }
+      if let refusal { continuation.resume(throwing: refusal) }
     }
   }
 
-  private static let ended = StorageUnavailableError(
+  private static let transactionEnded = StorageUnavailableError(
     reason: "the transaction has ended", description: "SQLite has ended the transaction, as it does at a full disk")
+  private static let closed = StorageUnavailableError(reason: "closed", description: "the database is closed")
+  private static let crowded = StorageUnavailableError.busy("too many changes wait for the database")
 
-  /// - Returns: false if the job is refused, because too many wait.
-  private func enqueue(isUrgent: Bool, _ job: @escaping Job) -> Bool {
-    let mustWake = shared.waiting.withLock { waiting -> Bool? in
-      guard waiting.jobs.count < Self.longestQueue, !waiting.isEnded else { return nil }
+  /// - Returns: the error if the job is refused.
+  private func enqueue(isUrgent: Bool, _ job: @escaping Job) -> StorageUnavailableError? {
+    let (mustWake, refusal) = shared.waiting.withLock { waiting -> (Bool, StorageUnavailableError?) in
+      if waiting.isEnded { return (false, Self.closed) }
+      guard waiting.jobs.count < Self.longestQueue else { return (false, Self.crowded) }
       waiting.jobs.append(job)
-      if waiting.areDue { return false }
+      if waiting.areDue { return (false, nil) }
       waiting.areDue = isUrgent || waiting.jobs.count >= Self.worthwhileBatch
-      if waiting.areDue { return true }
-      if waiting.dueAt != nil { return false }
+      if waiting.areDue { return (true, nil) }
+      if waiting.dueAt != nil { return (false, nil) }
       waiting.dueAt = .now() + longestWait
-      return true
+      return (true, nil)
     }
-    if mustWake == true { shared.wakeUp.signal() }
-    return mustWake != nil
+    if mustWake { shared.wakeUp.signal() }
+    return refusal
   }
 
   /// Waits until changes are due.
@@ -139,7 +142,9 @@ final class WriteQueue: Sendable {
 
   private struct RollbackError: Error {}
 
-  private static func commit(_ jobs: [Job], in session: SQLiteSession) {
+  /// - Parameter jobs: empty afterwards. A job can hold the last reference to the queue, whose end waits for this thread;
+  ///   so they are released before their callers go on.
+  private static func commit(_ jobs: inout [Job], in session: SQLiteSession) {
     let isAlone = jobs.count == 1
     var outcomes: [Outcome] = []
     var failure: (any Error)?
@@ -148,12 +153,16 @@ final class WriteQueue: Sendable {
         // A full disk ends the shared transaction during a job; the jobs after it must not begin their own
         // transaction.
         for job in jobs { outcomes.append(job(connection.isInTransaction ? session : nil, isAlone)) }
-        guard connection.isInTransaction else { throw ended }
-        if isAlone, outcomes.contains(where: \.hasFailed) { throw RollbackError() }
+        guard connection.isInTransaction else {
+          let cause = outcomes.lazy.compactMap { $0.error as? SQLiteError }.first { $0.isOfTheDisk }
+          throw cause ?? transactionEnded as any Error
+        }
+        if isAlone, outcomes.contains(where: { $0.error != nil }) { throw RollbackError() }
       }
     } catch is RollbackError {} catch { failure = error }
     // If the transaction could not begin, no job ran: each must still be notified.
     if outcomes.isEmpty { outcomes = jobs.map { $0(nil, isAlone) } }
+    jobs = []
     for outcome in outcomes { outcome.complete(failure) }
   }
 }

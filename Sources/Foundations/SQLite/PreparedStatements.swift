@@ -4,6 +4,9 @@ import CSQLite
 /// A statement, with what was read from it once.
 final class PreparedStatement {
   let handle: OpaquePointer
+  /// Whether the connection keeps it for the next use.
+  fileprivate var isKept = false
+  fileprivate var isInUse = true
   private var names: [String] = []
   /// How often SQLite had compiled the statement again when the names were read.
   private var compilations: Int32?
@@ -22,36 +25,55 @@ final class PreparedStatement {
   }
 }
 
-/// The statements of a connection that are not in use, by their text: to prepare one takes longer than to run it.
+/// The statements of a connection, by their text: to prepare one takes longer than to run it.
 final class PreparedStatements {
   /// The maximum number of statements, each some kilobytes.
   private static let limit = 64
 
-  private var unused: [String: PreparedStatement] = [:]
+  private var kept: [String: PreparedStatement] = [:]
 
   /// Returns a statement without values; `put` or `finalize` must follow.
   func take(_ sql: String, on database: OpaquePointer) throws(SQLiteError) -> PreparedStatement {
-    if let statement = unused.removeValue(forKey: sql) { return statement }
+    let known = kept[sql]
+    if let known, !known.isInUse {
+      known.isInUse = true
+      return known
+    }
     var prepared: OpaquePointer?
     guard
       sqlite3_prepare_v3(database, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil) == SQLITE_OK,
       let prepared
     else { throw lastError(on: database, call: "prepare \(sql)") }
-    return PreparedStatement(prepared)
+    let statement = PreparedStatement(prepared)
+    if known == nil { keep(statement, for: sql) }
+    return statement
+  }
+
+  /// In place of another one that is not in use, if there are many.
+  private func keep(_ statement: PreparedStatement, for sql: String) {
+    if kept.count >= Self.limit {
+      guard let other = kept.firstIndex(where: { !$0.value.isInUse }) else { return }
+      sqlite3_finalize(kept.remove(at: other).value.handle)
+    }
+    statement.isKept = true
+    kept[sql] = statement
   }
 
   /// Takes back a statement. Its values are freed, because they can be secret.
-  func put(_ statement: PreparedStatement, for sql: String) {
+  func put(_ statement: PreparedStatement) {
+    guard statement.isKept else {
+      sqlite3_finalize(statement.handle)
+      return
+    }
     // Both report the error of the last step, which its caller has thrown.
     sqlite3_reset(statement.handle)
     sqlite3_clear_bindings(statement.handle)
-    if unused.count >= Self.limit, let other = unused.popFirst() { sqlite3_finalize(other.value.handle) }
-    if let other = unused.updateValue(statement, forKey: sql) { sqlite3_finalize(other.handle) }
+    statement.isInUse = false
   }
 
   /// Frees all, so that the connection can be closed.
   func finalize() {
-    for statement in unused.values { sqlite3_finalize(statement.handle) }
-    unused = [:]
+    for statement in kept.values { sqlite3_finalize(statement.handle) }
+    kept = [:]
   }
 }

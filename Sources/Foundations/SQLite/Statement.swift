@@ -17,7 +17,7 @@ struct Statement: ~Copyable {
     self.prepared = prepared
   }
 
-  deinit { prepared.put(statement, for: sql) }
+  deinit { prepared.put(statement) }
 
   func bind(_ values: [any Bindable]) throws(SQLiteError) {
     precondition(Int(sqlite3_bind_parameter_count(handle)) == values.count, "parameters of \(sql)")

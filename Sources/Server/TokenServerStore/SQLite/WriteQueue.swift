@@ -20,18 +20,28 @@ final class WriteQueue: Sendable {
   private typealias Job = @Sendable (_ session: SQLiteSession?, _ isAlone: Bool) -> Outcome
 
   private struct Waiting {
+    enum ThreadState {
+      /// Commits, and then looks for more.
+      case committing
+      /// Looks again after `longestWait`, or before.
+      case pausing
+      case sleeping
+    }
+
     var jobs: [Job] = []
     /// Whether the jobs must not wait longer for others.
     var areDue = false
     /// When they must not; nil if none waits for others.
     var dueAt: DispatchTime?
     var isEnded = false
+    var thread = ThreadState.committing
 
     var mustBegin: Bool { areDue || isEnded || dueAt.map { $0 <= .now() } == true }
 
     /// - Returns: nothing if none are due.
     mutating func takeBatch() -> [Job] {
       guard mustBegin else { return [] }
+      thread = .committing
       let batch = Array(jobs.prefix(largestBatch))
       jobs.removeFirst(batch.count)
       areDue = !jobs.isEmpty
@@ -63,7 +73,7 @@ final class WriteQueue: Sendable {
   init(_ session: SQLiteSession, longestWait: DispatchTimeInterval = .milliseconds(50)) {
     self.longestWait = longestWait
     thread = LoopThread(named: "sqlite") { [shared] in
-      while var jobs = Self.nextBatch(of: shared) { Self.commit(&jobs, in: session) }
+      while var jobs = Self.nextBatch(of: shared, longestWait) { Self.commit(&jobs, in: session) }
     }
   }
 
@@ -120,9 +130,10 @@ final class WriteQueue: Sendable {
       waiting.jobs.append(job)
       if waiting.areDue { return (false, nil) }
       waiting.areDue = isUrgent || waiting.jobs.count >= Self.worthwhileBatch
-      if waiting.areDue { return (true, nil) }
-      if waiting.dueAt != nil { return (false, nil) }
-      waiting.dueAt = .now() + longestWait
+      if waiting.areDue { return (waiting.thread != .committing, nil) }
+      if waiting.dueAt == nil { waiting.dueAt = .now() + longestWait }
+      guard waiting.thread == .sleeping else { return (false, nil) }
+      waiting.thread = .pausing
       return (true, nil)
     }
     if mustWake { shared.wakeUp.signal() }
@@ -131,12 +142,21 @@ final class WriteQueue: Sendable {
 
   /// Waits until changes are due.
   /// - Returns: nil when the queue has ended and no change is left.
-  private static func nextBatch(of shared: Shared) -> [Job]? {
+  private static func nextBatch(of shared: Shared, _ longestWait: DispatchTimeInterval) -> [Job]? {
+    // Soon after a change there are often others: one that is not urgent need not wake the thread.
+    var isFirstLook = true
     while true {
-      let (batch, dueAt, isEnded) = shared.waiting.withLock { ($0.takeBatch(), $0.dueAt, $0.isEnded) }
+      let (batch, end, isEnded) = shared.waiting.withLock { waiting -> ([Job], DispatchTime?, Bool) in
+        let batch = waiting.takeBatch()
+        guard batch.isEmpty, !waiting.isEnded else { return (batch, nil, waiting.isEnded) }
+        let end = waiting.dueAt ?? (isFirstLook ? .now() + longestWait : nil)
+        waiting.thread = end == nil ? .sleeping : .pausing
+        return ([], end, false)
+      }
       if !batch.isEmpty { return batch }
       if isEnded { return nil }
-      _ = shared.wakeUp.wait(timeout: dueAt ?? .distantFuture)
+      if let end { _ = shared.wakeUp.wait(timeout: end) } else { shared.wakeUp.wait() }
+      isFirstLook = false
     }
   }
 

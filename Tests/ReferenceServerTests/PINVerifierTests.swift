@@ -208,7 +208,8 @@ private struct PINVerifierFixture {
         }
         return false
       } apply: { _, outcome in
-        .init(reply: StoredReply(requestHash: [0], status: Problem(outcome, issuer: "https://a")?.status ?? 200, body: []))
+        .init(
+          reply: StoredReply(requestHash: [0], status: Problem(outcome, issuer: "https://a")?.status ?? 200, body: []))
       }
       #expect(reply?.status == status)
       #expect(try await fixture.temporary.store.read { try $0.storedReply(key, of: client)?.status } == 200)

@@ -162,8 +162,8 @@ final class WriteQueue: Sendable {
 
   private struct RollbackError: Error {}
 
-  /// - Parameter jobs: empty afterwards. A job can hold the last reference to the queue, whose end waits for this thread;
-  ///   so they are released before their callers go on.
+  /// - Parameter jobs: empty afterwards. A job can hold the last reference to the queue, whose end waits for this
+  ///   thread; so they are released before their callers go on.
   private static func commit(_ jobs: inout [Job], in session: SQLiteSession) {
     let isAlone = jobs.count == 1
     var outcomes: [Outcome] = []

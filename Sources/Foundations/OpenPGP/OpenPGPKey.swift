@@ -45,6 +45,14 @@ package final class OpenPGPKey: Sendable {
     self.secret = secret
   }
 
+  private init(_ certificate: OpenPGPCertificate, secret: SecretBytes) {
+    self.certificate = certificate
+    self.secret = secret
+  }
+
+  /// The same key, with loaded peers of its own.
+  package func forOtherPeers() -> OpenPGPKey { OpenPGPKey(certificate, secret: secret) }
+
   /// Runs `body` with a keyring that holds only this key's secret parts and `peer`. `now` is the time of the clock, but
   /// not before the creation of this key: the lower bound that is known without a battery-backed clock.
   func withKeyring<Result>(

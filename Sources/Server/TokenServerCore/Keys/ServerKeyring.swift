@@ -52,7 +52,7 @@ package final class ServerKeyring: Sendable {
     guard let serverKey = profile.serverKey, let certificate = try certificate(of: profile) else { return nil }
     let name = "\(serverKey)/\(certificate.fingerprint)"
     if let key = correspondences[name] { return (key, certificate) }
-    let key = try OpenPGPKey(secret: try await key(serverKey).secret)
+    let key = try await key(serverKey).forOtherPeers()
     correspondences.insert(key, for: name)
     return (key, certificate)
   }

@@ -45,6 +45,24 @@ import Testing
     #expect(try Self.one.open(restored.seal([4], to: Self.one.certificate), from: restored.certificate) == [4])
   }
 
+  /// Fails if the former peer stays loaded: its messages would count as those of the next one.
+  @Test("A key that is loaded for one peer serves several in turn, and takes no message of one for another's")
+  func onePeerAtATime() throws {
+    let key = try OpenPGPKey(secret: Self.one.secret, peers: 1)
+    let peers = try [Self.other, Self.one] + (0..<3).map { try OpenPGPKey.generate(userID: "peer \($0)") }
+    for round in 0..<3 {
+      for (index, peer) in peers.enumerated() {
+        let plaintext = [UInt8(index), UInt8(round)]
+        let message = try peer.seal(plaintext, to: key.certificate)
+        #expect(try key.open(message, from: peer.certificate) == plaintext)
+        #expect(try peer.open(key.seal(plaintext, to: peer.certificate), from: key.certificate) == plaintext)
+        for other in peers where other.certificate != peer.certificate {
+          #expect(throws: OpenPGPError.self) { try key.open(message, from: other.certificate) }
+        }
+      }
+    }
+  }
+
   @Test("One key serves more peers concurrently than the cache holds")
   func oneKeyServesMorePeersConcurrentlyThanTheCacheHolds() async throws {
     let peers = try (0..<12).map { try OpenPGPKey.generate(userID: "peer \($0)") }

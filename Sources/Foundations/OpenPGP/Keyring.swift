@@ -41,6 +41,13 @@ final class Keyring {
     }
   }
 
+  /// Removes what was loaded of the certificate.
+  func unload(_ certificate: OpenPGPCertificate) throws(OpenPGPError) {
+    let key = try key(certificate.fingerprint)
+    let parts = UInt32(RNP_KEY_REMOVE_PUBLIC) | UInt32(RNP_KEY_REMOVE_SUBKEYS)
+    try check(rnp_key_remove(key.pointer, parts), "rnp_key_remove")
+  }
+
   func key(_ fingerprint: String) throws(OpenPGPError) -> Handle {
     try Handle("rnp_locate_key", destroyedBy: rnp_key_handle_destroy) { key in
       rnp_locate_key(ffi, "fingerprint", fingerprint, &key)

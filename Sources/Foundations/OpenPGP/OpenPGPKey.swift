@@ -7,7 +7,7 @@ package final class OpenPGPKey: Sendable {
   package let certificate: OpenPGPCertificate
   /// Binary transferable secret key (RFC 9580 §10.2). Not protected by a password: storage must encrypt it.
   package let secret: SecretBytes
-  private let keyrings = KeyringCache()
+  private let keyrings: KeyringCache
 
   /// Generates a key that does not expire.
   ///
@@ -15,8 +15,11 @@ package final class OpenPGPKey: Sendable {
   ///   - userID: 1 to 127 bytes. Part of every copy of the certificate.
   ///   - time: seconds since 1970, `nil` for the system's clock. Becomes the key's creation time; peers reject
   ///     signatures dated before it. A clock that is behind is therefore harmless.
+  ///   - peers: as for `init(secret:peers:)`.
   /// - Throws: `unsupported` for a user ID of a wrong length.
-  package static func generate(userID: String, at time: Int64? = nil) throws(OpenPGPError) -> OpenPGPKey {
+  package static func generate(
+    userID: String, at time: Int64? = nil, peers: Int = 4
+  ) throws(OpenPGPError) -> OpenPGPKey {
     guard (1...127).contains(userID.utf8.count), !userID.utf8.contains(0) else {
       throw .unsupported("user ID of \(userID.utf8.count) bytes")
     }
@@ -24,11 +27,14 @@ package final class OpenPGPKey: Sendable {
     // Handles point into their keyring, so the keyring must outlive them.
     defer { extendLifetime(keyring) }
     let primary = try keyring.generateKeys(userID: userID)
-    return try OpenPGPKey(secret: export(primary, parts: RNP_KEY_EXPORT_SECRET).secretBytes())
+    return try OpenPGPKey(secret: export(primary, parts: RNP_KEY_EXPORT_SECRET).secretBytes(), peers: peers)
   }
 
   /// Restores a key from its `secret`.
-  package init(secret: SecretBytes) throws(OpenPGPError) {
+  /// - Parameter peers: for how many peers it stays loaded, which takes about 60 KB for each that is used. A message to
+  ///   or from another one takes twice as long.
+  package init(secret: SecretBytes, peers: Int = 4) throws(OpenPGPError) {
+    keyrings = KeyringCache(limit: peers)
     guard secret.count <= OpenPGPCertificate.sizeLimit else { throw .tooLarge(limit: OpenPGPCertificate.sizeLimit) }
     let keyring = try Keyring(at: openPGPTime(nil))
     defer { extendLifetime(keyring) }
@@ -45,14 +51,6 @@ package final class OpenPGPKey: Sendable {
     self.secret = secret
   }
 
-  private init(_ certificate: OpenPGPCertificate, secret: SecretBytes) {
-    self.certificate = certificate
-    self.secret = secret
-  }
-
-  /// The same key, with loaded peers of its own.
-  package func forOtherPeers() -> OpenPGPKey { OpenPGPKey(certificate, secret: secret) }
-
   /// Runs `body` with a keyring that holds only this key's secret parts and `peer`. `now` is the time of the clock, but
   /// not before the creation of this key: the lower bound that is known without a battery-backed clock.
   func withKeyring<Result>(
@@ -62,14 +60,12 @@ package final class OpenPGPKey: Sendable {
     try peer.requireValid(at: now)
     // librnp rejects keys and signatures that are dated after its present time.
     let believed = max(now, peer.newestPart)
-    return try keyrings.withKeyring(for: peer) { () throws(OpenPGPError) in
+    return try keyrings.withKeyring(for: peer, at: believed) { () throws(OpenPGPError) in
       let keyring = try Keyring(at: believed)
       try secret.withExposedSecret { (bytes) throws(OpenPGPError) in try keyring.load(bytes, .secretParts) }
-      try keyring.load(peer)
       return keyring
     } _: { (keyring) throws(OpenPGPError) in
-      try keyring.setTime(believed)
-      return try body(keyring, now)
+      try body(keyring, now)
     }
   }
 }

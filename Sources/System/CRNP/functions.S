@@ -28,6 +28,7 @@ APPROVAL_FUNCTION rnp_key_handle_destroy
 APPROVAL_FUNCTION rnp_key_is_expired
 APPROVAL_FUNCTION rnp_key_is_primary
 APPROVAL_FUNCTION rnp_key_is_protected
+APPROVAL_FUNCTION rnp_key_remove
 APPROVAL_FUNCTION rnp_key_is_revoked
 APPROVAL_FUNCTION rnp_key_is_valid
 APPROVAL_FUNCTION rnp_key_revoke

@@ -6,9 +6,9 @@ import ReferenceProtocol
 /// receive the hint from the stream, acknowledge it, read the list, fetch, decrypt, encrypt and answer; the portal
 /// receives its callback.
 final class TransactionRows {
-  /// More than have an open request at the same time: few users have two, and a device gets all of its open requests in
-  /// each list.
-  private static let deviceCount = 500
+  /// More than have an open request at the same time, because few users have two; and more than the server keeps keys
+  /// loaded for, because most users were not among the last ones.
+  private static let deviceCount = 1000
   private static let portalConnections = 16
   /// The number of concurrent transactions that saturates the server.
   static let abreast = 32

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import OpenPGP
 import Secrets
 import Testing
+
+@testable import OpenPGP
 
 @Suite(.timeLimit(.minutes(5))) struct RoundTripTests {
   static let one = try! OpenPGPKey.generate(userID: "one", at: 1_800_000_000)
@@ -45,7 +46,7 @@ import Testing
     #expect(try Self.one.open(restored.seal([4], to: Self.one.certificate), from: restored.certificate) == [4])
   }
 
-  /// Fails if the former peer stays loaded: its messages would count as those of the next one.
+  /// Fails if the former peer stays loaded.
   @Test("A key that is loaded for one peer serves several in turn, and takes no message of one for another's")
   func onePeerAtATime() throws {
     let key = try OpenPGPKey(secret: Self.one.secret, peers: 1)
@@ -58,6 +59,10 @@ import Testing
         #expect(try peer.open(key.seal(plaintext, to: peer.certificate), from: key.certificate) == plaintext)
         for other in peers where other.certificate != peer.certificate {
           #expect(throws: OpenPGPError.self) { try key.open(message, from: other.certificate) }
+          try key.withKeyring(for: other.certificate, at: nil) { (keyring, _) throws(OpenPGPError) in
+            guard peer.certificate != key.certificate else { return }
+            #expect(throws: OpenPGPError.self) { _ = try keyring.key(peer.certificate.fingerprint).pointer }
+          }
         }
       }
     }

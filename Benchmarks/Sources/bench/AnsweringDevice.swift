@@ -25,6 +25,8 @@ final class AnsweringDevice {
     events.stream(device.eventStream) { [unowned self] in read($0) }
   }
 
+  func hangUp() { for connection in [events, acknowledgements, requests] { connection.hangUp() } }
+
   private func read(_ bytes: [UInt8]) {
     unread += bytes
     // An event ends with an empty line (HTML Living Standard §9.2.6).

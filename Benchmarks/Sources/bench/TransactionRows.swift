@@ -36,6 +36,7 @@ final class TransactionRows {
     let server = try TokenServer(on: stage, named: "transaction-server")
     defer { server.end() }
     let measurement = try TransactionRows(server)
+    defer { measurement.hangUp() }
     let saturation = try measurement.run(for: saturatedSeconds, .abreast(abreast))
     return try saturated(saturation) + measurement.offer(perSecond: lightRate, isGoal: false)
       + measurement.offerBelow(saturation) + measurement.offer(perSecond: wantedRate, isGoal: true)
@@ -44,6 +45,7 @@ final class TransactionRows {
   /// The load at which the server is saturated, and one at 70 % of its rate.
   static func saturation(of server: TokenServer) throws -> (saturation: Load, below: Load) {
     let measurement = try TransactionRows(server)
+    defer { measurement.hangUp() }
     let saturation = try measurement.run(for: saturatedSeconds, .abreast(abreast))
     return (saturation, try measurement.run(for: offeredSeconds, .perSecond(0.7 * saturation.perSecond)))
   }
@@ -71,6 +73,11 @@ final class TransactionRows {
     }
     site.loop.run(for: 2)
     try site.requireNoFailures()
+  }
+
+  private func hangUp() {
+    for device in devices { device.hangUp() }
+    for portal in portals { portal.hangUp() }
   }
 
   /// - Parameter moment: the scheduled time, which may be in the past: the delay counts.

@@ -41,11 +41,9 @@ final class Keyring {
     }
   }
 
-  /// Removes what was loaded of the certificate.
-  func unload(_ certificate: OpenPGPCertificate) throws(OpenPGPError) {
-    let key = try key(certificate.fingerprint)
-    let parts = UInt32(RNP_KEY_REMOVE_PUBLIC) | UInt32(RNP_KEY_REMOVE_SUBKEYS)
-    try check(rnp_key_remove(key.pointer, parts), "rnp_key_remove")
+  /// Removes all certificates.
+  func unloadCertificates() throws(OpenPGPError) {
+    try check(rnp_unload_keys(ffi, UInt32(RNP_KEY_UNLOAD_PUBLIC)), "rnp_unload_keys")
   }
 
   func key(_ fingerprint: String) throws(OpenPGPError) -> Handle {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// A cache of unused keyrings, one per peer, the most recently used last. Loading a peer takes as long as a message,
-/// and loading the own key too, mostly for the check of self-signatures. So at the limit a keyring gets another peer.
+/// A cache of keyrings, each for one peer, the most recently used last. Loading a peer takes as long as a message, and
+/// loading the own key too, mostly for the check of self-signatures. So at the limit a keyring gets another peer.
 ///
 /// A keyring is removed from the cache while it is used. Messages for one key can therefore be processed in parallel,
 /// and a message is verified only with the one certificate that should have signed it.
@@ -15,10 +15,16 @@ final class KeyringCache: Sendable {
     let keyring: Keyring
   }
 
-  private let limit: Int
-  private let atRest = Mutex<[AtRest]>([])
+  private struct State {
+    var atRest: [AtRest] = []
+    /// The number of keyrings, also of those in use.
+    var count = 0
+  }
 
-  /// - Parameter limit: the maximum number of keyrings, each about 60 KB.
+  private let limit: Int
+  private let state = Mutex(State())
+
+  /// - Parameter limit: the maximum number of keyrings, each about 60 KB, while no more are in use at the same time.
   init(limit: Int) { self.limit = limit }
 
   /// Runs `body` with a keyring for the peer. After an error the keyring is not reused.
@@ -30,21 +36,37 @@ final class KeyringCache: Sendable {
     _ body: (Keyring) throws(OpenPGPError) -> Result
   ) throws(OpenPGPError) -> Result {
     let mark = peer.fingerprint.hashValue
-    let found = atRest.withLock { atRest -> AtRest? in
-      if let index = atRest.lastIndex(where: { $0.mark == mark && $0.peer == peer }) { return atRest.remove(at: index) }
-      return atRest.count < limit ? nil : atRest.removeFirst()
+    let found = state.withLock { state -> AtRest? in
+      if let index = state.atRest.lastIndex(where: { $0.mark == mark && $0.peer == peer }) {
+        return state.atRest.remove(at: index)
+      }
+      if state.count >= limit, !state.atRest.isEmpty { return state.atRest.removeFirst() }
+      state.count += 1
+      return nil
     }
-    let keyring = if let found { found.keyring } else { try make() }
-    try keyring.setTime(time)
-    if found?.peer != peer {
-      if let found { try keyring.unload(found.peer) }
-      try keyring.load(peer)
+    do throws(OpenPGPError) {
+      let keyring = if let found { found.keyring } else { try make() }
+      try keyring.setTime(time)
+      if found?.peer != peer {
+        if found != nil { try keyring.unloadCertificates() }
+        try keyring.load(peer)
+      }
+      let result = try body(keyring)
+      putBack(AtRest(peer: peer, mark: mark, keyring: keyring))
+      return result
+    } catch {
+      state.withLock { $0.count -= 1 }
+      throw error
     }
-    let result = try body(keyring)
-    atRest.withLock { atRest in
-      if atRest.count >= limit { atRest.removeFirst() }
-      atRest.append(AtRest(peer: peer, mark: mark, keyring: keyring))
+  }
+
+  private func putBack(_ used: AtRest) {
+    // What is dropped is freed after the lock.
+    _ = state.withLock { state -> AtRest? in
+      state.atRest.append(used)
+      guard state.count > limit else { return nil }
+      state.count -= 1
+      return state.atRest.removeFirst()
     }
-    return result
   }
 }

@@ -31,8 +31,8 @@ package final class OpenPGPKey: Sendable {
   }
 
   /// Restores a key from its `secret`.
-  /// - Parameter peers: for how many peers it stays loaded, which takes about 60 KB for each that is used. A message to
-  ///   or from another one takes twice as long.
+  /// - Parameter peers: for how many peers it stays loaded, at least 1, which takes about 60 KB for each that is used.
+  ///   The first message to or from another one takes twice as long.
   package init(secret: SecretBytes, peers: Int = 4) throws(OpenPGPError) {
     keyrings = KeyringCache(limit: peers)
     guard secret.count <= OpenPGPCertificate.sizeLimit else { throw .tooLarge(limit: OpenPGPCertificate.sizeLimit) }

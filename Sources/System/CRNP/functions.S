@@ -28,7 +28,6 @@ APPROVAL_FUNCTION rnp_key_handle_destroy
 APPROVAL_FUNCTION rnp_key_is_expired
 APPROVAL_FUNCTION rnp_key_is_primary
 APPROVAL_FUNCTION rnp_key_is_protected
-APPROVAL_FUNCTION rnp_key_remove
 APPROVAL_FUNCTION rnp_key_is_revoked
 APPROVAL_FUNCTION rnp_key_is_valid
 APPROVAL_FUNCTION rnp_key_revoke
@@ -91,3 +90,4 @@ APPROVAL_FUNCTION rnp_signature_handle_destroy
 APPROVAL_FUNCTION rnp_uid_get_signature_at
 APPROVAL_FUNCTION rnp_uid_get_signature_count
 APPROVAL_FUNCTION rnp_uid_handle_destroy
+APPROVAL_FUNCTION rnp_unload_keys

@@ -7,7 +7,8 @@ import Synchronization
 package final class ServerKeyring: Sendable {
   /// The maximum number of parsed certificates in memory.
   private static let capacity = 10_000
-  /// For how many devices the shared key stays loaded; how many others stay parsed, each of which has one device.
+  /// For how many devices the shared key stays loaded; of the keys that are each for one device, this many to twice as
+  /// many stay parsed.
   private static let loaded = 500
 
   private let store: any RecordStore
@@ -39,10 +40,11 @@ package final class ServerKeyring: Sendable {
 
   package func key(_ fingerprint: String) async throws -> OpenPGPKey {
     if let key = keys[fingerprint] { return key }
-    let stored = try await store.read { (try $0.sealedServerKey(fingerprint), try $0.sharedServerKey()) }
-    guard let box = stored.0 else { throw CorruptKeyError() }
-    let key = try OpenPGPKey(
-      secret: try hasher.open(box, of: fingerprint), peers: stored.1 == fingerprint ? Self.loaded : 1)
+    guard let stored = try await store.read({ try $0.serverKey(fingerprint) }) else { throw CorruptKeyError() }
+    let secret = try hasher.open(stored.sealedSecret, of: fingerprint)
+    let key = try OpenPGPKey(secret: secret, peers: stored.isShared ? Self.loaded : 1)
+    // Another request may have been faster; with its key are devices loaded already.
+    if let other = keys[fingerprint] { return other }
     keys.insert(key, for: fingerprint)
     return key
   }

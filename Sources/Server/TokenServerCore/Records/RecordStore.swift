@@ -112,5 +112,5 @@ package protocol KeyRecords {
   /// - Returns: the fingerprint of the key for all enrollments; nil if there is none.
   func sharedServerKey() throws -> String?
   func insertServerKey(_ fingerprint: String, sealedSecret: [UInt8], isShared: Bool) throws
-  func sealedServerKey(_ fingerprint: String) throws -> [UInt8]?
+  func serverKey(_ fingerprint: String) throws -> (sealedSecret: [UInt8], isShared: Bool)?
 }

@@ -28,6 +28,11 @@ extension Database {
     try run("UPDATE server_key SET sealed_secret = ? WHERE fingerprint = ?", [sealedSecret, fingerprint])
   }
 
+  package func serverKey(_ fingerprint: String) throws -> (sealedSecret: [UInt8], isShared: Bool)? {
+    try row("SELECT sealed_secret, is_shared FROM server_key WHERE fingerprint = ?", [fingerprint])
+      .map { (try $0.bytes("sealed_secret"), try $0.flag("is_shared")) }
+  }
+
   package func sealedServerKey(_ fingerprint: String) throws -> [UInt8]? {
     try row("SELECT sealed_secret FROM server_key WHERE fingerprint = ?", [fingerprint])
       .map { try $0.bytes("sealed_secret") }

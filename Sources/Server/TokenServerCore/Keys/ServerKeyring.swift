@@ -43,7 +43,7 @@ package final class ServerKeyring: Sendable {
     guard let stored = try await store.read({ try $0.serverKey(fingerprint) }) else { throw CorruptKeyError() }
     let secret = try hasher.open(stored.sealedSecret, of: fingerprint)
     let key = try OpenPGPKey(secret: secret, peers: stored.isShared ? Self.loaded : 1)
-    // Another request may have been faster; with its key are devices loaded already.
+    // Another request may have been faster, and have loaded devices for its copy of the key.
     if let other = keys[fingerprint] { return other }
     keys.insert(key, for: fingerprint)
     return key

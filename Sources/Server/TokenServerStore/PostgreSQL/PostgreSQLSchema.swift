@@ -25,10 +25,7 @@ enum PostgreSQLSchema {
     try connection.run("CREATE TABLE IF NOT EXISTS schema_migration (name TEXT NOT NULL PRIMARY KEY)")
     let names = try connection.run("SELECT name FROM schema_migration")
     let done = try Set((0..<names.rowCount).map { try PostgreSQLRow(result: names, row: $0).text("name") })
-    guard done.isSubset(of: migrations.map(\.0)) else {
-      throw StorageUnavailableError(
-        reason: "later version", description: "the database was changed by a later version of token-server: update it")
-    }
+    guard done.isSubset(of: migrations.map(\.0)) else { throw StorageUnavailableError.laterVersion }
     for (name, statements) in migrations.prefix(count) where !done.contains(name) {
       for statement in statements { try connection.run(statement) }
       _ = try connection.run("INSERT INTO schema_migration (name) VALUES (?)", [.text(name)])

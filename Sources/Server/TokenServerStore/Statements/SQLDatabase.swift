@@ -97,4 +97,8 @@ package struct StorageUnavailableError: Error, CustomStringConvertible {
   package var isBusy: Bool { reason == Self.busyReason }
 
   private static let busyReason = "busy"
+
+  /// The database has migrations that this program does not know.
+  static let laterVersion = Self(
+    reason: "later version", description: "the database was changed by a later version of token-server: update it")
 }

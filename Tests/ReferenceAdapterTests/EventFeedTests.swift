@@ -155,54 +155,6 @@ import Testing
     #expect(server.tokensGiven == 1)
   }
 
-  @Test("A delivery is reported without delaying the next event") func reportsAreBesideTheReader()
-    async throws
-  {
-    let (events, sending) = AsyncThrowingStream.makeStream(of: [UInt8].self)
-    let server = try FakeServer(stream: { _ in
-      HTTPResponseStream(status: 200, headers: ["Content-Type": "text/event-stream"], body: events)
-    })
-    let http = HangingReports(http: server.makeHTTPTransport())
-    let client = DeviceClient(
-      issuer: FakeServer.url, clientID: FakeServer.clientID, key: server.deviceKey, http: http,
-      in: server.environment)
-    let feed = EventFeed(client: client, environment: server.environment, memory: EventFeed.Memory())
-    let hints = Hints()
-    let running = Task { try await feed.run { hints.add($0) } }
-    for id in 1...2 {
-      let data = #"{"kind":"request","transaction_id":"t","profile_id":"p"}"#
-      sending.yield(Array("id: \(id)\ndata: \(data)\n\n".utf8))
-    }
-    // The watch of the stream, and the first report.
-    await server.clock.untilAsleep(2)
-    #expect(http.reports.all.isEmpty)
-    server.clock.advance(by: EventFeed.reportDelay)
-    try await eventually("three hints and a report", within: .seconds(180)) {
-      hints.all.count >= 3 && !http.reports.all.isEmpty
-    }
-    #expect(hints.all == [.connected, .pendingChanged, .pendingChanged])
-    #expect(http.reports.all.count == 1)
-    running.cancel()
-    _ = try? await running.finished()
-  }
-
-  /// A server that does not accept delivery reports.
-  private struct HangingReports: HTTPTransport {
-    let http: RecordingHTTPTransport
-    let reports = Hints()
-
-    func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
-      guard request.url.hasSuffix("/events/acks") else { return try await http.send(request) }
-      reports.add(.pendingChanged)
-      try? await Task.sleep(for: .seconds(3600))
-      throw .unreachable("canceled")
-    }
-
-    func stream(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponseStream {
-      try await http.stream(request)
-    }
-  }
-
   @Test("An endless line breaks the stream and nothing else") func anEndlessLineBreaksTheStreamAndNothingElse()
     async throws
   {
@@ -247,14 +199,6 @@ import Testing
     let hints = Hints()
     let polling = Task { try await feed.run { hints.add($0) } }
     try await eventually("two hints") { hints.all.count == 2 }
-    // The delivery report, beside the next poll.
-    await server.clock.untilAsleep(2)
-    server.clock.advance(by: EventFeed.reportDelay)
-    try await eventually("the report of the delivery") {
-      http.requests.contains {
-        $0.url.hasSuffix("/events/acks") && String(decoding: $0.body, as: UTF8.self).contains(#""transactions":["t"]"#)
-      }
-    }
     await server.clock.untilAsleep()
     server.clock.advance(by: EventFeed.pollInterval)
     await #expect(throws: TokenServerError.self) { try await polling.finished() }

@@ -39,6 +39,8 @@ import Testing
     }
   }
 
+  private static let deliveries = "token_server_transaction_delivery_seconds_count"
+
   private struct ListedTransaction: Decodable {
     let createdAtMs: Int64
     let deliveredAtMs: Int64?
@@ -70,8 +72,9 @@ import Testing
     #expect(Self.value(of: open, in: waiting.text) == "1")
     let fetched = try device.fetch(transaction)
     let report = #"{"ids":[],"transactions":["\#(transaction)","\#(transaction)","x","\#(UUID())"]}"#
-    // Repeated, and counted once.
+    // Listed and reported several times, and counted once.
     for _ in 1...3 {
+      _ = try device.call("GET", "/device/v1/pending").expect(200)
       try server.curl(device.arguments("POST", "/device/v1/events/acks"), input: Array(report.utf8)).expect(204)
     }
     let list = ["transaction", "list", "--directory", server.directory]
@@ -88,13 +91,14 @@ import Testing
     // The server's own tasks use the database, too.
     let text = try Self.readMetrics(of: server, at: address) { text in
       [open, queue].allSatisfy { Self.value(of: $0, in: text) == "0" } && Self.value(of: bytes, in: text) != nil
+        && Self.value(of: Self.deliveries, in: text) == "1"
     }.text
     let expected = [
       #"token_server_pin_attempts_total{result="right"}"#: "1",
       #"token_server_pin_attempts_total{result="wrong"}"#: "1",
       #"token_server_transactions_ended_total{state="authenticated"}"#: "1",
       "token_server_transaction_answer_seconds_count": "1",
-      "token_server_transaction_delivery_seconds_count": "1",
+      Self.deliveries: "1",
       open: "0", queue: "0",
       #"token_server_http_requests_total{method="GET",route="NotFound",status="404"}"#: "1",
       #"token_server_http_requests_total{method="POST",route="/device/v1/requests/{tid}/answers",status="422"}"#:
@@ -108,6 +112,21 @@ import Testing
     // Each series has one line, after the type of its metric.
     let series = text.split(separator: "\n").filter { !$0.hasPrefix("#") }.map { $0.split(separator: " ").first }
     #expect(Set(series).count == series.count)
+  }
+
+  @Test("A request is noted as delivered once its device has read the list, and not before") func listed() throws {
+    let ready = try ReadyServer(configuration: Self.configuration(), withPIN: true)
+    let (server, device) = (ready.server, ready.device)
+    let address = try Self.address(of: server)
+    _ = try PINFixture(ready).ask(device)
+    let other = try DeviceClient.enrolledWithPIN(at: server, as: "bob")
+    _ = try other.call("GET", "/device/v1/pending").expect(200)
+    let list = ["transaction", "list", "--directory", server.directory]
+    #expect(try run(BuiltProgram.path("token-server"), list).text.contains("delivered after ") == false)
+    _ = try device.call("GET", "/device/v1/pending").expect(200)
+    let text = try Self.readMetrics(of: server, at: address) { Self.value(of: Self.deliveries, in: $0) == "1" }.text
+    #expect(Self.value(of: Self.deliveries, in: text) == "1")
+    #expect(try run(BuiltProgram.path("token-server"), list).text.contains("open, delivered after "))
   }
 
   @Test("Metrics have the connections to PostgreSQL, those that were lost, and how long transactions waited")

@@ -2,15 +2,14 @@
 import Cryptography
 import ReferenceProtocol
 
-/// A device that immediately approves every request, with the same connections as a token: a stream for the hints,
-/// acknowledged on a separate connection, and one connection for all other requests.
+/// A device that immediately approves every request, with the same connections as a token: a stream for the hints, and
+/// one connection for all other requests.
 final class AnsweringDevice {
   let enrolled: EnrolledDevice
   /// Called with a transaction when the server has confirmed its answer with a receipt.
   var onReceipt: (String) -> Void = { _ in }
   private let site: Site
   private let events: Connection
-  private let acknowledgements: Connection
   private let requests: Connection
   private var unread: [UInt8] = []
 
@@ -20,12 +19,11 @@ final class AnsweringDevice {
     self.enrolled = enrolled
     self.site = site
     events = Connection(to: site)
-    acknowledgements = Connection(to: site)
     requests = Connection(to: site)
     events.stream(device.eventStream) { [unowned self] in read($0) }
   }
 
-  func hangUp() { for connection in [events, acknowledgements, requests] { connection.hangUp() } }
+  func hangUp() { for connection in [events, requests] { connection.hangUp() } }
 
   private func read(_ bytes: [UInt8]) {
     unread += bytes
@@ -38,19 +36,11 @@ final class AnsweringDevice {
         let halves = line.split(separator: ":", maxSplits: 1)
         if halves.count == 2 { fields[halves[0]] = halves[1].dropFirst() }
       }
-      guard fields["event"] == "request", let id = fields["id"], let data = fields["data"],
+      guard fields["event"] == "request", let data = fields["data"],
         let content = try? JSON.decode(DeviceEvent.self, from: Array(data.utf8)),
         let transaction = content.transactionID
       else { continue }
-      acknowledge(String(id), transaction)
       answer(transaction)
-    }
-  }
-
-  private func acknowledge(_ id: String, _ transaction: String) {
-    let body = JSON.encode(EventAcknowledgement(ids: [id], transactions: [transaction]))
-    acknowledgements.send(device.call("POST", "/device/v1/events/acks", body)) { [site] response in
-      _ = site.body(of: response, "acknowledgement")
     }
   }
 

@@ -3,8 +3,8 @@ import Cryptography
 import ReferenceProtocol
 
 /// Transactions from a portal's request to the receipt of the answer. The devices do everything that a token does:
-/// receive the hint from the stream, acknowledge it, read the list, fetch, decrypt, encrypt and answer; the portal
-/// receives its callback.
+/// receive the hint from the stream, read the list with the message, decrypt, encrypt and answer; the portal receives
+/// its callback.
 final class TransactionRows {
   /// More than have an open request at the same time, because few users have two; and more than the server keeps keys
   /// loaded for, because most users were not among the last ones.

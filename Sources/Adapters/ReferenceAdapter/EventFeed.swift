@@ -16,15 +16,12 @@ struct EventFeed: Sendable {
   /// responses must not cause a request, with a signature, for each.
   static let pollInterval = Duration.seconds(1)
 
-  /// The minimum time between two delivery reports, and between two renewals of the access token, which a server could
-  /// otherwise cause as often as it sends events.
-  static let (reportInterval, renewalInterval) = (Duration.milliseconds(200), Duration.seconds(1))
+  /// The minimum time between two renewals of the access token, which a server could otherwise cause as often as it
+  /// sends events.
+  static let renewalInterval = Duration.seconds(1)
 
   /// More events than this in a second wait, so that the server waits, too: reading one costs more than sending it.
   static let eventsPerSecond = 100
-
-  /// How long a delivery report waits, because the LED waits for the request of the list, which it would delay.
-  static let reportDelay = Duration.milliseconds(50)
 
   let client: DeviceClient
   let environment: TokenEnvironment
@@ -78,7 +75,7 @@ struct EventFeed: Sendable {
       try await withThrowingTaskGroup(of: Void.self) { group in
         defer { group.cancelAll() }
         let (beats, beating) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        group.addTask { try await reporting { try await read(stream, pulse, $0, beating, yield) } }
+        group.addTask { try await read(stream, pulse, beating, yield) }
         group.addTask { try await watch(pulse) }
         group.addTask {
           for await _ in beats where await client.renewExpiringToken() {
@@ -92,8 +89,8 @@ struct EventFeed: Sendable {
   }
 
   private func read(
-    _ stream: HTTPResponseStream, _ pulse: Pulse, _ reports: Reports,
-    _ beats: AsyncStream<Void>.Continuation, _ yield: @escaping @Sendable (Hint) -> Void
+    _ stream: HTTPResponseStream, _ pulse: Pulse, _ beats: AsyncStream<Void>.Continuation,
+    _ yield: @escaping @Sendable (Hint) -> Void
   ) async throws {
     var decoder = EventStreamDecoder()
     var pacer = Pacer(burst: Self.eventsPerSecond)
@@ -115,9 +112,6 @@ struct EventFeed: Sendable {
         guard let content = try? JSON.decode(DeviceEvent.self, from: Array(event.data.utf8)) else { continue }
         if let nonce = content.dpopNonce { await client.use(nonce: nonce) }
         yield(content.hint)
-        if content.kind == .request {
-          reports.yield(EventAcknowledgement(ids: [event.id], transactions: content.transactionID.map { [$0] }))
-        }
       }
       // A hint must not find an expired token: that would cost the user a round trip.
       beats.yield()
@@ -134,38 +128,10 @@ struct EventFeed: Sendable {
     }
   }
 
-  // MARK: Delivery reports
-
-  private typealias Reports = AsyncStream<EventAcknowledgement>.Continuation
-
-  /// Runs `body`, and sends its delivery reports beside it: a server that is slow to accept them delays no event.
-  /// Errors are ignored because nothing depends on a report.
-  private func reporting(_ body: @escaping @Sendable (Reports) async throws -> Void) async throws {
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      defer { group.cancelAll() }
-      let (reports, reporting) = AsyncStream.makeStream(
-        of: EventAcknowledgement.self, bufferingPolicy: .bufferingNewest(64))
-      group.addTask { try await body(reporting) }
-      group.addTask {
-        for await report in reports {
-          try await environment.sleep(for: Self.reportDelay)
-          _ = try? await client.call(.post, "/events/acks", body: JSON.encode(report))
-          try await environment.sleep(for: Self.reportInterval)
-        }
-        throw CancellationError()
-      }
-      try await group.next()
-    }
-  }
-
   // MARK: Long polls
 
-  private func poll(_ yield: @escaping @Sendable (Hint) -> Void) async throws {
+  private func poll(_ yield: @Sendable (Hint) -> Void) async throws {
     yield(.connected)
-    try await reporting { try await poll($0, yield) }
-  }
-
-  private func poll(_ reports: Reports, _ yield: @Sendable (Hint) -> Void) async throws {
     var earliest = environment.now
     while true {
       try await environment.sleep(until: earliest)
@@ -177,8 +143,6 @@ struct EventFeed: Sendable {
       let page = try DeviceClient.decode(EventPage.self, response)
       memory.cursor = page.cursor
       for event in page.events { yield(event.hint) }
-      let transactions = page.events.filter { $0.kind == .request }.compactMap(\.transactionID).prefix(256)
-      if !transactions.isEmpty { reports.yield(EventAcknowledgement(ids: [], transactions: Array(transactions))) }
     }
   }
 }

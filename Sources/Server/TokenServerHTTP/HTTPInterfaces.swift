@@ -111,7 +111,8 @@ package struct HTTPInterfaces: Sendable {
     ).add(to: router)
     PINRoutes(gate: gate, pins: pins, log: announcer.deviceLog).add(to: router)
     PINChangeRoutes(gate: gate, keyring: keyring, pins: pins, log: announcer.deviceLog).add(to: router)
-    RequestRoutes(gate: gate, keyring: keyring, pins: pins).add(to: router)
+    let deliveries = Deliveries(store: store, log: announcer.deviceLog)
+    RequestRoutes(gate: gate, keyring: keyring, pins: pins, deliveries: deliveries).add(to: router)
     let answers = AnswerService(
       store: store.records, keyring: keyring, pins: pins, authenticators: authenticators, revocations: gate.revocations,
       announcer: announcer,
@@ -122,7 +123,7 @@ package struct HTTPInterfaces: Sendable {
       registrations: AuthenticatorRegistrationService(
         gate: gate, keyring: keyring, pins: pins, authenticators: authenticators)
     ).add(to: router)
-    EventRoutes(gate: gate, hub: hub, log: announcer.deviceLog).add(to: router)
+    EventRoutes(gate: gate, hub: hub, deliveries: deliveries).add(to: router)
   }
 
   private func addPortalRoutes(to router: Router<ServerContext>, _ device: DeviceGate) {

@@ -13,6 +13,7 @@ struct RequestRoutes: Sendable {
   let gate: DeviceGate
   let keyring: ServerKeyring
   let pins: PINAttemptVerifier
+  let deliveries: Deliveries
 
   func add(to router: Router<ServerContext>) {
     router.get("/device/v1/pending") { try await pending($0, $1) }
@@ -49,23 +50,26 @@ struct RequestRoutes: Sendable {
       let message = try? await sealed(newest, for: profile)
       entries[0].sealedMessage = message.flatMap { $0.utf8.count <= PendingList.longestMessage ? $0 : nil }
     }
-    return .json(bytes: Self.list(of: entries, at: now), headers: [.eTag: tag])
+    let list = Self.list(of: entries, at: now)
+    let arriving = open.prefix(list.count).filter { $0.deliveredAt == nil }.map(\.id)
+    if !arriving.isEmpty { deliveries.noteLater(arriving, to: caller.clientID, now: now) }
+    return .json(bytes: list.bytes, headers: [.eTag: tag])
   }
 
   /// The maximum size of the list, in bytes. A device accepts bodies up to 1 MiB; this size holds several hundred
   /// requests with long messages. Requests beyond it are listed when newer ones have ended.
   static let largestList = 256 * 1024
 
-  /// The list with the newest entries, as many as fit.
-  static func list(of entries: [PendingEntry], at now: Timestamp) -> [UInt8] {
+  /// The list with the newest entries, as many as fit, and their number.
+  static func list(of entries: [PendingEntry], at now: Timestamp) -> (bytes: [UInt8], count: Int) {
     let list = JSON.encode(PendingList(serverTimeMs: now.milliseconds, requests: entries))
-    guard list.count > largestList else { return list }
+    guard list.count > largestList else { return (list, entries.count) }
     var room = largestList
     let newest = entries.prefix { entry in
       room -= JSON.encode(entry).count + 1
       return room >= 0
     }
-    return JSON.encode(PendingList(serverTimeMs: now.milliseconds, requests: Array(newest)))
+    return (JSON.encode(PendingList(serverTimeMs: now.milliseconds, requests: Array(newest))), newest.count)
   }
 
   private func status(_ request: Request, _ context: ServerContext) async throws -> Response {

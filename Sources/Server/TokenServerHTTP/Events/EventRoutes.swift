@@ -11,7 +11,7 @@ import TokenServerStore
 struct EventRoutes: Sendable {
   let gate: DeviceGate
   let hub: EventHub
-  let log: DeviceLog
+  let deliveries: Deliveries
 
   func add(to router: Router<ServerContext>) {
     router.get("/device/v1/events") { request, context in
@@ -35,22 +35,8 @@ struct EventRoutes: Sendable {
       context.logger.debug("device \(caller.clientID) has received \(acknowledgement.ids.count) events")
       // Only what can be an ID is compared: comparing other text can take long.
       let reported = Set(transactions.filter { $0.utf8.count == 36 }).intersection(unreported)
-      if !reported.isEmpty { try await noteDelivery(of: reported, to: caller.clientID, now: now) }
+      try await deliveries.note(reported, to: caller.clientID, now: now)
       return Response.noContent
-    }
-  }
-
-  /// Notes which requests have arrived at their device. Requests of other devices, those that have ended, and repeated
-  /// reports are ignored: a device can report what it wants, as often as it wants.
-  private func noteDelivery(of transactions: Set<String>, to clientID: ClientID, now: Timestamp) async throws {
-    let arrived = try await gate.store.write(isUrgent: false) { database in
-      try transactions.compactMap { id in
-        try database.noteDelivery(of: id, to: clientID, now: now).map { (id, after: now - $0) }
-      }
-    }
-    for (id, duration) in arrived {
-      log.about(clientID).info("request \(id) has arrived at device \(clientID)")
-      ServerMetrics.countDelivery(after: duration)
     }
   }
 

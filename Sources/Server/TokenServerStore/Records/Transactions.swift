@@ -59,7 +59,7 @@ extension Database {
     ).compactMap { try? Transaction($0) }
   }
 
-  /// The IDs of open transactions whose delivery the device has not reported.
+  /// The IDs of open transactions that have not reached the device, as far as is noted.
   package func undeliveredTransactions(of clientID: ClientID, now: Timestamp) throws -> [String] {
     try rows(
       """
@@ -146,10 +146,10 @@ extension Database {
       """, [nonce, method.rawValue, id]) == 1
   }
 
-  /// Notes that the device of an open transaction has reported its delivery. Condition and change are one statement, so
-  /// of several reports, also at several servers, exactly one is the first.
-  /// - Returns: the start of the transaction if this is the first report; nil for other reports, and for transactions
-  ///   of other devices.
+  /// Notes that an open transaction has reached its device. Condition and change are one statement, so that of several
+  /// notes, also at several servers, exactly one is the first.
+  /// - Returns: the start of the transaction if this is the first note; nil for other notes, and for transactions of
+  ///   other devices.
   package func noteDelivery(of id: String, to clientID: ClientID, now: Timestamp) throws -> Timestamp? {
     try row(
       """

@@ -13,8 +13,7 @@ extension EndToEnd {
         #expect(try await fixture.portal.result(of: transaction).isAuthenticated == false)
         try await fixture.token.shows("confirmation wanted")
 
-        // The delivery report.
-        try await fixture.server.log.line(with: "request \(transaction) has arrived at device \(fixture.device)")
+        try await fixture.server.log.line(with: "request \(transaction) was delivered to device \(fixture.device)")
 
         try await fixture.token.answer(transaction, with: .hold)
 

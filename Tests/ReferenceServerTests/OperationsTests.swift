@@ -42,13 +42,21 @@ import Testing
   private static let deliveries = "token_server_transaction_delivery_seconds_count"
 
   private struct ListedTransaction: Decodable {
+    let transactionID: String
     let createdAtMs: Int64
     let deliveredAtMs: Int64?
 
     enum CodingKeys: String, CodingKey {
+      case transactionID = "transaction_id"
       case createdAtMs = "created_at_ms"
       case deliveredAtMs = "delivered_at_ms"
     }
+  }
+
+  private static func listed(at server: TokenServerProcess) throws -> [ListedTransaction] {
+    let list = ["transaction", "list", "--directory", server.directory, "--json"]
+    return try JSONDecoder().decode(
+      [ListedTransaction].self, from: Data(run(BuiltProgram.path("token-server"), list).bytes))
   }
 
   @Test("Metrics count requests, PINs and transactions, and contain no word of a client") func metrics() throws {
@@ -72,15 +80,13 @@ import Testing
     #expect(Self.value(of: open, in: waiting.text) == "1")
     let fetched = try device.fetch(transaction)
     let report = #"{"ids":[],"transactions":["\#(transaction)","\#(transaction)","x","\#(UUID())"]}"#
-    // Listed and reported several times, and counted once.
+    // Repeated, and counted once.
     for _ in 1...3 {
-      _ = try device.call("GET", "/device/v1/pending").expect(200)
       try server.curl(device.arguments("POST", "/device/v1/events/acks"), input: Array(report.utf8)).expect(204)
     }
-    let list = ["transaction", "list", "--directory", server.directory]
-    let listed = try run(BuiltProgram.path("token-server"), list + ["--json"])
-    let entries = try JSONDecoder().decode([ListedTransaction].self, from: Data(listed.bytes))
+    let entries = try Self.listed(at: server)
     #expect(entries.count == 1 && entries.allSatisfy { $0.deliveredAtMs ?? 0 >= $0.createdAtMs })
+    let list = ["transaction", "list", "--directory", server.directory]
     #expect(try run(BuiltProgram.path("token-server"), list).text.contains("open, delivered after "))
     let wrong = try device.send(device.answerWithPIN(fetched, .wrong), to: transaction)
     let nonce = try wrong.expect(422).decoded(Problem.self).nonce
@@ -114,19 +120,23 @@ import Testing
     #expect(Set(series).count == series.count)
   }
 
-  @Test("A request is noted as delivered once its device has read the list, and not before") func listed() throws {
+  @Test("A request counts as delivered, once, when its device is sent the list, and not another device's") func listed()
+    throws
+  {
     let ready = try ReadyServer(configuration: Self.configuration(), withPIN: true)
-    let (server, device) = (ready.server, ready.device)
-    let address = try Self.address(of: server)
-    _ = try PINFixture(ready).ask(device)
+    let (server, fixture, address) = (ready.server, PINFixture(ready), try Self.address(of: ready.server))
     let other = try DeviceClient.enrolledWithPIN(at: server, as: "bob")
-    _ = try other.call("GET", "/device/v1/pending").expect(200)
-    let list = ["transaction", "list", "--directory", server.directory]
-    #expect(try run(BuiltProgram.path("token-server"), list).text.contains("delivered after ") == false)
-    _ = try device.call("GET", "/device/v1/pending").expect(200)
-    let text = try Self.readMetrics(of: server, at: address) { Self.value(of: Self.deliveries, in: $0) == "1" }.text
-    #expect(Self.value(of: Self.deliveries, in: text) == "1")
-    #expect(try run(BuiltProgram.path("token-server"), list).text.contains("open, delivered after "))
+    let transactions = try [fixture.ask(ready.device), fixture.ask(ready.device), fixture.ask(other, user: "bob")]
+    func delivered(count: Int) throws -> Set<String> {
+      let text = try Self.readMetrics(of: server, at: address) { Self.value(of: Self.deliveries, in: $0) == "\(count)" }
+        .text
+      #expect(Self.value(of: Self.deliveries, in: text) == "\(count)")
+      return try Set(Self.listed(at: server).filter { $0.deliveredAtMs != nil }.map(\.transactionID))
+    }
+    for _ in 1...2 { _ = try other.call("GET", "/device/v1/pending").expect(200) }
+    #expect(try delivered(count: 1) == [transactions[2]])
+    for _ in 1...2 { _ = try ready.device.call("GET", "/device/v1/pending").expect(200) }
+    #expect(try delivered(count: 3) == Set(transactions))
   }
 
   @Test("Metrics have the connections to PostgreSQL, those that were lost, and how long transactions waited")

@@ -171,32 +171,34 @@ struct DatabaseFile {
   }
 
   @Test(
-    "Of many reports of a delivery, at two servers, one is the first, and none of another device",
+    "Of many notes of a delivery, at two servers, one is the first, and none of another device",
     arguments: Engine.allCases)
-  func oneFirstReport(in engine: Engine) async throws {
+  func oneFirstNote(in engine: Engine) async throws {
     let temporary = try TemporaryStore(engine)
     let second =
       try temporary.url.map { try Store(PostgreSQLAddress($0), connections: 2) } ?? Store(path: temporary.path)
     try await temporary.store.write { database in
-      for id in ["t1", "over"] { try database.insert(.sample(id, expiresAt: Timestamp(1000))) }
+      for id in ["t1", "t2", "over"] { try database.insert(.sample(id, expiresAt: Timestamp(1000))) }
       _ = try database.end(.sample("over"), .denied, now: Timestamp(1))
     }
-    func report(_ id: String, to client: String = "C1", at store: Store, now: Int64) async throws -> Timestamp? {
-      try await store.write { try $0.noteDelivery(of: id, to: ClientID(client), now: Timestamp(now)) }
+    func note(to client: String = "C1", at store: Store, now: Int64) async throws -> [String] {
+      try await store.writeStatement(isUrgent: false) {
+        try $0.noteDelivery(of: ["t1", "over", "t2", "\"]"], to: ClientID(client), now: Timestamp(now)).map(\.id)
+      }
     }
-    #expect(try await report("t1", to: "C2", at: second, now: 5) == nil)
-    #expect(try await report("over", at: second, now: 5) == nil)
-    #expect(try await report("t1", at: second, now: 1000) == nil)
-    let first = try await withThrowingTaskGroup(of: Int64?.self) { group in
+    #expect(try await note(to: "C2", at: second, now: 5).isEmpty)
+    #expect(try await note(at: second, now: 1000).isEmpty)
+    let noted = try await withThrowingTaskGroup(of: [(id: String, now: Int64)].self) { group in
       for now in Int64(10)..<30 {
         let store = now % 2 == 0 ? temporary.store : second
-        group.addTask { try await report("t1", at: store, now: now) == nil ? nil : now }
+        group.addTask { try await note(at: store, now: now).map { ($0, now) } }
       }
-      return try await group.reduce(into: [Int64]()) { if let now = $1 { $0.append(now) } }
+      return try await group.reduce(into: []) { $0 += $1 }
     }
-    #expect(first.count == 1)
-    let stored = try await temporary.store.read { try $0.transaction("t1") }
-    #expect(stored?.deliveredAt?.milliseconds == first.first)
+    #expect(noted.map(\.id).sorted() == ["t1", "t2"])
+    for (id, now) in noted {
+      #expect(try await temporary.store.read { try $0.transaction(id) }?.deliveredAt?.milliseconds == now)
+    }
     second.close()
   }
 

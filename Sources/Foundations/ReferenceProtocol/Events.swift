@@ -64,7 +64,8 @@ package struct EventPage: Codable, Sendable, Equatable {
   }
 }
 
-/// `POST /events/acks`: the delivery report.
+/// `POST /events/acks`: the delivery report of a device of an earlier version. A request counts as delivered when the
+/// device is sent a list with it.
 package struct EventAcknowledgement: Codable, Sendable, Equatable {
   /// The IDs of events of a stream.
   package var ids: [String]

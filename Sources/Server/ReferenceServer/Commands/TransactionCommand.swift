@@ -26,7 +26,7 @@ struct TransactionCommand: AsyncParsableCommand {
       var reason: String?
       var denialReason: String?
       var createdAtMs: Int64
-      /// The device's first report that it has the request, milliseconds since 1970.
+      /// When it was first sent to its device in a list, or reported by it, milliseconds since 1970.
       var deliveredAtMs: Int64?
       /// The end of the hold on the user's requests after "not me", milliseconds since 1970.
       var heldUntilMs: Int64?

@@ -12,7 +12,7 @@ package enum ServerMetrics {
       "From a request's head to its response's head, by route, without event streams.",
     "token_server_transactions_ended_total": "Transactions that ended, by state.",
     "token_server_transaction_delivery_seconds":
-      "From the start of a transaction until it has reached its device.",
+      "From the start of a transaction until it was sent to its device in a list, or reported by it.",
     "token_server_transaction_answer_seconds": "From the start of a transaction to the user's answer.",
     "token_server_pin_attempts_total": "Verified PINs: right, wrong, or wrong with no attempt left.",
     "token_server_authenticator_attempts_total": "Verified authenticators other than PINs, by kind and result.",
@@ -84,7 +84,7 @@ package enum ServerMetrics {
     timer("token_server_transaction_answer_seconds", []).recordNanoseconds(ending.after.nanoseconds)
   }
 
-  /// A request has reached its device.
+  /// A request was delivered to its device.
   /// - Parameter duration: from the start of its transaction.
   package static func countDelivery(after duration: Duration) {
     timer("token_server_transaction_delivery_seconds", []).recordNanoseconds(max(.zero, duration).nanoseconds)

@@ -39,7 +39,7 @@ package struct Transaction: Sendable, Equatable {
   package var sealedReceipt: String?
   /// The number of PIN attempts verified for this transaction.
   package var pinAttempts = 0
-  /// When the device first reported that it has the request; nil before that.
+  /// When it was first sent to its device in a list, or reported by it; nil before that.
   package var deliveredAt: Timestamp?
   /// SHA-256 of each earlier version of `request` that a device may hold, 32 bytes each, newest last.
   package var formerRequests: [UInt8] = []

@@ -5,10 +5,11 @@ import Synchronization
 import TokenServerCore
 import TokenServerStore
 
-/// Notes, logs and measures which requests have reached their device: those of a list that was sent to it, and those
-/// that it reports.
+/// Notes, logs and measures when a request was delivered: sent to its device in a list, or reported by a device of an
+/// earlier version.
 final class Deliveries: Sendable {
-  /// The maximum number of lists whose requests are being noted. Those of further lists are noted with a later list.
+  /// The maximum number of lists whose requests are being noted. Those of others are noted with a later list, if their
+  /// device reads one.
   private static let capacity = 1000
 
   private let store: Store
@@ -20,8 +21,8 @@ final class Deliveries: Sendable {
     self.log = log
   }
 
-  /// Notes the requests of a list, without a delay of its response. A failure is ignored: the next list has the request
-  /// again, and nothing depends on a delivery.
+  /// Notes the requests of a list, without a delay of its response. A failure is ignored: nothing but the log and the
+  /// metrics depends on it.
   func noteLater(_ transactions: [String], to clientID: ClientID, now: Timestamp) {
     guard listed.wrappingAdd(1, ordering: .relaxed).newValue <= Self.capacity else {
       listed.wrappingSubtract(1, ordering: .relaxed)
@@ -34,13 +35,12 @@ final class Deliveries: Sendable {
   }
 
   /// Requests of other devices, those that have ended, and those that are noted already are ignored.
-  func note(_ transactions: some Sequence<String>, to clientID: ClientID, now: Timestamp) async throws {
-    for id in transactions {
-      let began = try await store.writeStatement(isUrgent: false) {
-        try $0.noteDelivery(of: id, to: clientID, now: now)
-      }
-      guard let began else { continue }
-      log.about(clientID).info("request \(id) has arrived at device \(clientID)")
+  func note(_ transactions: [String], to clientID: ClientID, now: Timestamp) async throws {
+    let noted = try await store.writeStatement(isUrgent: false) {
+      try $0.noteDelivery(of: transactions, to: clientID, now: now)
+    }
+    for (id, began) in noted {
+      log.about(clientID).info("request \(id) was delivered to device \(clientID)")
       ServerMetrics.countDelivery(after: now - began)
     }
   }

@@ -7,7 +7,7 @@ import ReferenceProtocol
 import TokenServerCore
 import TokenServerStore
 
-/// `GET /device/v1/events` as a stream or as a long poll, and the delivery reports.
+/// `GET /device/v1/events` as a stream or as a long poll, and the delivery reports of devices of earlier versions.
 struct EventRoutes: Sendable {
   let gate: DeviceGate
   let hub: EventHub
@@ -35,7 +35,7 @@ struct EventRoutes: Sendable {
       context.logger.debug("device \(caller.clientID) has received \(acknowledgement.ids.count) events")
       // Only what can be an ID is compared: comparing other text can take long.
       let reported = Set(transactions.filter { $0.utf8.count == 36 }).intersection(unreported)
-      try await deliveries.note(reported, to: caller.clientID, now: now)
+      if !reported.isEmpty { try await deliveries.note(Array(reported), to: caller.clientID, now: now) }
       return Response.noContent
     }
   }

@@ -59,7 +59,7 @@ extension Database {
     ).compactMap { try? Transaction($0) }
   }
 
-  /// The IDs of open transactions that have not reached the device, as far as is noted.
+  /// The IDs of open transactions without a note of their delivery.
   package func undeliveredTransactions(of clientID: ClientID, now: Timestamp) throws -> [String] {
     try rows(
       """
@@ -146,18 +146,20 @@ extension Database {
       """, [nonce, method.rawValue, id]) == 1
   }
 
-  /// Notes that an open transaction has reached its device. Condition and change are one statement, so that of several
-  /// notes, also at several servers, exactly one is the first.
-  /// - Returns: the start of the transaction if this is the first note; nil for other notes, and for transactions of
-  ///   other devices.
-  package func noteDelivery(of id: String, to clientID: ClientID, now: Timestamp) throws -> Timestamp? {
-    try row(
+  /// Notes that open transactions were delivered to their device. Condition and change are one statement, so that of
+  /// several notes, also at several servers, exactly one is the first.
+  /// - Returns: those for which this is the first note, without transactions of other devices, each with its start.
+  package func noteDelivery(
+    of ids: [String], to clientID: ClientID, now: Timestamp
+  ) throws -> [(id: String, start: Timestamp)] {
+    try rows(
       """
       UPDATE mobile_auth_transaction SET delivered_at_ms = ?
-      WHERE id = ? AND client_id = ? AND state = 'open' AND expires_at_ms > ? AND delivered_at_ms IS NULL
-      RETURNING created_at_ms
-      """, [now, id, clientID, now]
-    ).map { try $0.time("created_at_ms") }
+      WHERE client_id = ? AND state = 'open' AND expires_at_ms > ? AND delivered_at_ms IS NULL
+        AND id IN (\(dialect.textsOfList))
+      RETURNING id, created_at_ms
+      """, [now, clientID, now, String(decoding: JSON.encode(ids), as: UTF8.self)]
+    ).map { (try $0.text("id"), try $0.time("created_at_ms")) }
   }
 
   package func setRequest(_ transaction: Transaction) throws {

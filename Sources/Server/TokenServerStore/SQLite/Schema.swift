@@ -12,7 +12,7 @@ enum Schema {
     ("6: callbacks by portal", [IsolationSchema.portals]),
     // NULL for devices of earlier versions, and for boards without one.
     ("7: board serial", ["ALTER TABLE device ADD COLUMN board_serial TEXT"]),
-    // The first report of the device that it has the request; NULL before it.
+    // When it was first sent to its device in a list, or reported by it; NULL before that.
     ("8: delivery reports", ["ALTER TABLE mobile_auth_transaction ADD COLUMN delivered_at_ms INTEGER"]),
     ("9: former pepper", FormerPepperSchema.statements(number: "INTEGER")),
   ]

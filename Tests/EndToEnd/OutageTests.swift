@@ -106,7 +106,6 @@ extension EndToEnd {
       try await withScene(behind: proxy) { fixture in
         let transaction = try await fixture.ask(callback: sink.address)
         try await fixture.token.log.line(with: "opened request \(transaction)")
-        try await fixture.server.log.line(with: "request \(transaction) has arrived")
         try await proxy.swallowAnswers()
         try await fixture.token.answer(transaction, with: .hold)
         // The server has decided and responded, but the token has not received the response.

@@ -12,7 +12,6 @@ extension EndToEnd {
       try await withPINScene(behind: proxy) { fixture in
         let transaction = try await fixture.askForPIN()
         try await fixture.token.shows("PIN wanted")
-        try await fixture.server.log.line(with: "request \(transaction) has arrived")
         try await proxy.swallowAnswers()
         try await fixture.token.type(EndToEndFixture.wrongPIN)
         try await fixture.server.log.line(with: "PIN wrong, 2 of 3 attempts left")
@@ -38,7 +37,6 @@ extension EndToEnd {
       try await withPINScene(behind: proxy) { fixture in
         let transaction = try await fixture.askForPIN(callback: sink.address)
         try await fixture.token.shows("PIN wanted")
-        try await fixture.server.log.line(with: "request \(transaction) has arrived")
         try await proxy.swallowAnswers()
         try await fixture.token.type("13589")
         try await fixture.server.log.line(with: "transaction \(transaction): authenticated")

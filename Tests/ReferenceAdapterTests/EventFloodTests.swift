@@ -33,6 +33,6 @@ import Testing
     }
     try await eventually("the last event") { hints.value == 2 + 2 * most }
     running.cancel()
-    _ = try? await running.finished()
+    await #expect(throws: CancellationError.self) { try await running.finished() }
   }
 }

@@ -116,6 +116,8 @@ struct EventFeed: Sendable {
       // A hint must not find an expired token: that would cost the user a round trip.
       beats.yield()
     }
+    // The body of a canceled stream ends without an error, like that of one which the server has closed.
+    try Task.checkCancellation()
   }
 
   private func watch(_ pulse: Pulse) async throws {

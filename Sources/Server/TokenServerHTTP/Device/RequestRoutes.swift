@@ -51,8 +51,8 @@ struct RequestRoutes: Sendable {
       entries[0].sealedMessage = message.flatMap { $0.utf8.count <= PendingList.longestMessage ? $0 : nil }
     }
     let list = Self.list(of: entries, at: now)
-    let arriving = open.prefix(list.count).filter { $0.deliveredAt == nil }.map(\.id)
-    if !arriving.isEmpty { deliveries.noteLater(arriving, to: caller.clientID, now: now) }
+    let undelivered = open.prefix(list.count).filter { $0.deliveredAt == nil }.map(\.id)
+    if !undelivered.isEmpty { deliveries.noteLater(undelivered, to: caller.clientID, now: now) }
     return .json(bytes: list.bytes, headers: [.eTag: tag])
   }
 

@@ -68,6 +68,20 @@ import Testing
     }
   }
 
+  @Test("At the limit, the peer that was unused for longest is replaced") func leastRecentlyUsed() throws {
+    let key = try OpenPGPKey(secret: Self.one.secret, peers: 2)
+    let peers = try (0..<3).map { try OpenPGPKey.generate(userID: "peer \($0)").certificate }
+    func keyring(for peer: Int) throws -> ObjectIdentifier {
+      try key.withKeyring(for: peers[peer], at: nil) { (keyring, _) throws(OpenPGPError) in ObjectIdentifier(keyring) }
+    }
+    let first = try keyring(for: 0)
+    let second = try keyring(for: 1)
+    #expect(first != second)
+    for (peer, expected) in [(0, first), (2, second), (0, first), (1, second), (2, first)] {
+      #expect(try keyring(for: peer) == expected)
+    }
+  }
+
   @Test("One key serves more peers concurrently than the cache holds")
   func oneKeyServesMorePeersConcurrentlyThanTheCacheHolds() async throws {
     let peers = try (0..<12).map { try OpenPGPKey.generate(userID: "peer \($0)") }

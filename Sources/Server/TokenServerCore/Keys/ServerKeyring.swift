@@ -7,13 +7,13 @@ import Synchronization
 package final class ServerKeyring: Sendable {
   /// The maximum number of parsed certificates in memory.
   private static let capacity = 10_000
-  /// For how many devices the shared key stays loaded; of the keys that are each for one device, this many to twice as
-  /// many stay parsed.
-  private static let loaded = 500
+  /// For how many devices the shared key stays loaded, about 60 KB for each; of the keys that are each for one device,
+  /// half as many to this many stay parsed.
+  private static let loaded = 2_000
 
   private let store: any RecordStore
   private let hasher: KeyedHasher
-  private let keys = RecentValues<String, OpenPGPKey>(capacity: ServerKeyring.loaded)
+  private let keys = RecentValues<String, OpenPGPKey>(capacity: ServerKeyring.loaded / 2)
   private let certificates = Mutex<[String: OpenPGPCertificate]>([:])
 
   package init(store: any RecordStore, hasher: KeyedHasher) {

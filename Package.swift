@@ -350,12 +350,13 @@ let package = Package(
       "ReferenceAdapter", in: .adapters,
       over: [
         "ServerBackends", "MobileAuth", "ReferenceProtocol", "Cryptography", "DisplayText", "OpenPGP", "HTTP",
-        "PINProtection", "Secrets",
+        "PINProtection", "Secrets", "Threads",
       ]),
     module(
       "PrivacyIDEAAdapter", in: .adapters,
       over: [
         "ServerBackends", "MobileAuth", "Cryptography", "DisplayText", "HTTP", "JSONValues", "Secrets", "PINProtection",
+        "Threads",
       ]),
     // The URIs of push mechanisms of PingAM and of one-time passwords. AM writes both, with its own policies.
     module(

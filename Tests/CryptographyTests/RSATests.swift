@@ -80,6 +80,24 @@ import Testing
     #expect(throws: CryptographyError.malformed("RSA key of \(bits) bits")) { try RSAPrivateKey(bits: bits) }
   }
 
+  @Test("Takes exponents of up to 32 bits, with which a verification is fast")
+  func takesShortExponents() throws {
+    let key = try RSAPrivateKey(bits: 2048)
+    // SEQUENCE and INTEGER have headers of four bytes; the modulus begins with a zero.
+    let modulus = Array(key.publicKey.pkcs1[4..<(8 + 257)])
+    func der(exponent: [UInt8]) -> [UInt8] {
+      let content = modulus + [2, UInt8(exponent.count)] + exponent
+      return [0x30, 0x82, UInt8(content.count >> 8), UInt8(content.count & 0xff)] + content
+    }
+    #expect(try RSAPublicKey(pkcs1: der(exponent: [1, 0, 1])) == key.publicKey)
+    #expect(throws: Never.self) { try RSAPublicKey(pkcs1: der(exponent: [0, 0xff, 0xff, 0xff, 0xff])) }
+    for (exponent, bits) in [([1, 0, 0, 0, 1], 33), (Array(repeating: 0x7f, count: 120), 959)] as [([UInt8], Int)] {
+      #expect(throws: CryptographyError.malformed("RSA exponent of \(bits) bits")) {
+        try RSAPublicKey(pkcs1: der(exponent: exponent))
+      }
+    }
+  }
+
   @Test("Rejects public keys with trailing bytes and truncated ones")
   func rejectsPublicKeysWithTrailingBytesAndTruncatedOnes() throws {
     let key = try RSAPrivateKey(bits: 2048).publicKey

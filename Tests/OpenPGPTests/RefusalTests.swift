@@ -71,6 +71,20 @@ import Testing
     #expect(try Self.us.open(forgery.message(), from: Self.peer.certificate) == forgery.plaintext)
   }
 
+  /// Each session key for our subkey would cost a decryption.
+  @Test("Rejects a message that is encrypted to more keys than the limit")
+  func rejectsAMessageForManyRecipients() throws {
+    var forgery = Forgery(signers: [Self.peer], recipients: [Self.us.certificate])
+    for number in 1..<OpenPGPKey.recipientLimit {
+      try forgery.recipients.append(OpenPGPKey.generate(userID: "recipient \(number)").certificate)
+    }
+    #expect(try Self.us.open(forgery.message(), from: Self.peer.certificate) == forgery.plaintext)
+    forgery.recipients.append(Self.stranger.certificate)
+    #expect(throws: OpenPGPError.malformed("too many session keys")) {
+      try Self.us.open(forgery.message(), from: Self.peer.certificate)
+    }
+  }
+
   @Test("Rejects a message without integrity protection") func rejectsAMessageWithoutIntegrityProtection() throws {
     let sealed = try Self.peer.seal([1], to: Self.us.certificate)
     let encrypted = 2 + Int(sealed[1])

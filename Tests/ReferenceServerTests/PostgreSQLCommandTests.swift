@@ -172,5 +172,17 @@ import Testing
     try TestPostgreSQL.query("ALTER DATABASE \(name) ALLOW_CONNECTIONS true", in: other)
     try await eventually("the database is used again") { try status() == 200 }
     #expect(try server.curl(ready).status == 200)
+    // As a standby, to which a balancer must send nothing.
+    try TestPostgreSQL.query("ALTER DATABASE \(name) SET default_transaction_read_only = on", in: other)
+    try TestPostgreSQL.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'", in: other)
+    try await eventually("not ready") {
+      let refusal = try server.curl(ready)
+      return refusal.status == 503 && refusal.text.contains("the database cannot be changed")
+    }
+    try TestPostgreSQL.query("ALTER DATABASE \(name) RESET default_transaction_read_only", in: other)
+    try TestPostgreSQL.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'", in: other)
+    try await eventually("ready again") { try server.curl(ready).status == 200 }
   }
 }

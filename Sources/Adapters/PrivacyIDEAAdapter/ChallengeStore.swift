@@ -3,6 +3,7 @@ import Cryptography
 import JSONValues
 import MobileAuth
 import Synchronization
+import Threads
 
 /// The open challenges of all accounts at one server, from the last polls. Each challenge is verified once and then
 /// recognized by its nonce.
@@ -26,6 +27,11 @@ final class ChallengeStore: Sendable {
   }
 
   private static let rememberedAnswers = 256
+  /// The maximum number of challenges of one list that are verified; further ones are with the next list. The panel
+  /// takes no more of a server.
+  static let mostVerified = PendingRequests.longestList
+  /// The number of forged challenges after which no more of a list are verified.
+  static let mostForged = 8
   private let state = Mutex(State())
   private let server: TokenServerID
 
@@ -35,7 +41,8 @@ final class ChallengeStore: Sendable {
 
   func entry(_ transaction: TransactionID) -> Entry? { state.withLock { $0.entries[transaction] } }
 
-  /// Replaces an account's list of open challenges.
+  /// Replaces an account's list of open challenges. Of unknown ones, at most `mostVerified` are verified, and none
+  /// after `mostForged` forged ones, so that a lying server cannot keep the processor busy with each list.
   /// - Returns: whether the list changed, and why an element was dropped, if that was not reported before.
   func replace(
     _ elements: [JSONValue], of account: AccountID, serial: String, key: RSAPublicKey, now: MonotonicInstant,
@@ -44,6 +51,8 @@ final class ChallengeStore: Sendable {
     let (known, answered) = state.withLock { ($0.entries, Set($0.answered)) }
     var fresh: [TransactionID: Entry] = [:]
     var parseError: String?
+    var (verified, forged) = (0, 0)
+    if !elements.isEmpty { threadWillBlock() }
     for (index, element) in elements.enumerated() {
       let nonce = element["nonce"]?.text ?? ""
       let transaction = self.transaction(serial: serial, nonce: nonce)
@@ -52,12 +61,17 @@ final class ChallengeStore: Sendable {
         fresh[transaction] = entry
         continue
       }
+      guard verified < Self.mostVerified, forged < Self.mostForged else { continue }
       do throws(PushChallenge.ParseError) {
+        verified += 1
         let challenge = try PushChallenge(element, for: serial, verifiedWith: key)
         fresh[transaction] = Entry(
           challenge: challenge, account: account, firstSeen: now,
           seenAtMilliseconds: serverMilliseconds + Int64(index))
-      } catch { parseError = "a challenge was dropped: \(error)" }
+      } catch {
+        if error == .forged || error == .forgedCapabilities { forged += 1 }
+        parseError = "a challenge was dropped: \(error)"
+      }
     }
     return state.withLock { state in
       let former = state.entries.filter { $0.value.account == account }

@@ -6,6 +6,7 @@ import MobileAuth
 import OpenPGP
 import ReferenceProtocol
 import Synchronization
+import Threads
 
 /// Statements that the token server signs with its key of an enrollment, so that a proxy cannot forge them.
 extension ReferenceServerClient {
@@ -98,13 +99,18 @@ extension ReferenceServerClient {
     return proven
   }
 
+  /// The maximum number of notices of one response, each of which costs a decryption for each account. The server sends
+  /// no more.
+  private static let mostNotices = 16
+
   /// The notices of the response that the server has signed with the key of one of the enrollments.
   private static func notices(
     in response: HTTPResponse, of accounts: [Account], issuer: String, clientID: String
   ) -> [RevocationNotice] {
     struct Notices: Decodable { let revocations: [String]? }
     let sealed = (try? JSON.decode(Notices.self, from: response.body))?.revocations ?? []
-    return sealed.prefix(64).flatMap { sealed in
+    if !sealed.isEmpty { threadWillBlock() }
+    return sealed.prefix(mostNotices).flatMap { sealed in
       accounts.compactMap { account in
         guard let notice = open(sealed, as: RevocationNotice.self, for: account), notice.v == 1,
           notice.iss == issuer, notice.clientID == clientID, notice.profileID == account.profile

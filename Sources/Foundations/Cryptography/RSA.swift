@@ -40,6 +40,9 @@ package final class RSAPrivateKey: Sendable {
 package struct RSAPublicKey: Sendable, Equatable {
   /// The accepted sizes in bits: neither weak nor too expensive for a small board.
   package static let sizes = 2048...4096
+  /// The accepted size of the exponent in bits. With one as long as the modulus, which OpenSSL accepts up to 3072 bits,
+  /// a verification would take a hundred times as long.
+  static let exponentSizes = 2...32
 
   /// DER RSAPublicKey (RFC 8017 appendix A.1.1): only modulus and exponent.
   package let pkcs1: [UInt8]
@@ -79,6 +82,13 @@ package struct RSAPublicKey: Sendable, Equatable {
     let bits = Int(EVP_PKEY_get_bits(key))
     guard EVP_PKEY_is_a(key, "RSA") == 1 else { throw .malformed("not an RSA key") }
     guard Self.sizes.contains(bits) else { throw .malformed("RSA key of \(bits) bits") }
+    var exponent: OpaquePointer?
+    defer { BN_free(exponent) }
+    guard EVP_PKEY_get_bn_param(key, OSSL_PKEY_PARAM_RSA_E, &exponent) == 1, let exponent else {
+      throw libraryFailure("RSA public key")
+    }
+    let exponentBits = Int(BN_num_bits(exponent))
+    guard Self.exponentSizes.contains(exponentBits) else { throw .malformed("RSA exponent of \(exponentBits) bits") }
     // Only the public half is stored, so that nothing secret is reachable from this value.
     var info: UnsafeMutablePointer<UInt8>?
     let count = i2d_PUBKEY(key, &info)

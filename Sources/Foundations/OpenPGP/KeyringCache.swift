@@ -12,16 +12,38 @@ final class KeyringCache: Sendable {
     let peer: OpenPGPCertificate
     /// Not thread-safe, but unused while in the cache, and removed for one user at a time.
     let keyring: Keyring
-    /// The number of uses of all keyrings before the last one of this.
-    let order: Int
   }
 
+  /// The unused keyrings in the order of their last use.
   private struct State {
+    private var atRest: [Int: AtRest] = [:]
     /// By the peer's fingerprint. Of several keyrings for one peer, used at the same time, one stays.
-    var atRest: [String: AtRest] = [:]
+    private var numbers: [String: Int] = [:]
+    /// No keyring has a lower number.
+    private var oldest = 0
+    private var next = 0
     /// The number of keyrings, also of those in use.
     var count = 0
-    var uses = 0
+
+    mutating func remove(for peer: String) -> AtRest? { numbers[peer].flatMap { take($0) } }
+
+    mutating func removeOldest() -> AtRest? {
+      while oldest < next, atRest[oldest] == nil { oldest += 1 }
+      return take(oldest)
+    }
+
+    /// Requires that there is none for this peer.
+    mutating func insert(_ keyring: AtRest) {
+      atRest[next] = keyring
+      numbers[keyring.peer.fingerprint] = next
+      next += 1
+    }
+
+    private mutating func take(_ number: Int) -> AtRest? {
+      guard let taken = atRest.removeValue(forKey: number) else { return nil }
+      numbers[taken.peer.fingerprint] = nil
+      return taken
+    }
   }
 
   private let limit: Int
@@ -39,8 +61,8 @@ final class KeyringCache: Sendable {
     _ body: (Keyring) throws(OpenPGPError) -> Result
   ) throws(OpenPGPError) -> Result {
     let found = state.withLock { state -> AtRest? in
-      if let found = state.atRest.removeValue(forKey: peer.fingerprint) { return found }
-      if state.count >= limit, let oldest = Self.removeOldest(&state) { return oldest }
+      if let found = state.remove(for: peer.fingerprint) { return found }
+      if state.count >= limit, let oldest = state.removeOldest() { return oldest }
       state.count += 1
       return nil
     }
@@ -63,17 +85,11 @@ final class KeyringCache: Sendable {
   private func putBack(_ keyring: Keyring, for peer: OpenPGPCertificate) {
     // What is dropped is freed after the lock.
     _ = state.withLock { state -> AtRest? in
-      state.uses += 1
-      let used = AtRest(peer: peer, keyring: keyring, order: state.uses)
-      let replaced = state.atRest.updateValue(used, forKey: peer.fingerprint)
-      let dropped = replaced ?? (state.count > limit ? Self.removeOldest(&state) : nil)
+      var dropped = state.remove(for: peer.fingerprint)
+      state.insert(AtRest(peer: peer, keyring: keyring))
+      if dropped == nil, state.count > limit { dropped = state.removeOldest() }
       if dropped != nil { state.count -= 1 }
       return dropped
     }
-  }
-
-  private static func removeOldest(_ state: inout State) -> AtRest? {
-    guard let oldest = state.atRest.values.min(by: { $0.order < $1.order }) else { return nil }
-    return state.atRest.removeValue(forKey: oldest.peer.fingerprint)
   }
 }

@@ -2,6 +2,8 @@
 extension OpenPGPKey {
   /// The maximum number of bytes that encryption, signature and framing add to a plaintext.
   private static let overhead = 16_384
+  /// The maximum number of public keys to which a message is encrypted. librnp may try each session key.
+  static let recipientLimit = 4
 
   /// Decrypts and verifies a message. Releases the plaintext only if the message is encrypted to this key with AES-256,
   /// intact (MDC), and has exactly one signature: binary, SHA-2, valid, and made by `signer`.
@@ -35,12 +37,14 @@ extension OpenPGPKey {
   }
 }
 
-/// Requires session keys for public keys, then one encrypted packet with integrity protection (SEIPD v1, RFC 9580
+/// Requires few session keys for public keys, then one encrypted packet with integrity protection (SEIPD v1, RFC 9580
 /// §5.13.1), and no packet after it.
 private func requireLayout(ofMessage packets: [Packet]) throws(OpenPGPError) {
   guard let last = packets.last else { throw .malformed("empty message") }
   switch (last.tag, last.version) {
-  case (Packet.Tag.encryptedWithIntegrity, 1): guard packets.count > 1 else { throw .notForUs }
+  case (Packet.Tag.encryptedWithIntegrity, 1):
+    guard packets.count > 1 else { throw .notForUs }
+    guard packets.count - 1 <= OpenPGPKey.recipientLimit else { throw .malformed("too many session keys") }
   case (Packet.Tag.encryptedWithIntegrity, let version): throw .unsupported("SEIPD version \(version)")
   case (Packet.Tag.encryptedWithoutIntegrity, _): throw .notIntact
   default: throw .notForUs

@@ -25,6 +25,8 @@ final class Membership: Sendable {
   private let changes = Mutex<[ClientID: Bool]>([:])
   private let changed = AsyncSignal()
   private let isClockWrong = Mutex(false)
+  /// The `Uptime` of the last heartbeat that was stored.
+  private let lastBeat = Mutex<Duration?>(nil)
 
   init(store: Store, sharing: Store.Sharing, clock: ServerClock, log: Logger) {
     self.store = store
@@ -100,11 +102,17 @@ final class Membership: Sendable {
   /// - Returns: whether this server was new to the others.
   private func noteServer() async throws -> Bool {
     report(clockDifference: try await store.measureClock(clock, besideRequests: true))
-    let now = clock.now()
+    let time = clock.now()
     let (isNew, running) = try await store.writeBesideRequests { [server = sharing.server] in
-      try $0.noteServer(server, now: now)
+      try $0.noteServer(server, now: time)
     }
-    servers.set(running)
+    let now = Uptime.now()
+    let former = lastBeat.withLock { last in
+      defer { last = now }
+      return last
+    }
+    // After an outage, the first server to write takes the others for ended, until they have written, too.
+    if former.map({ now - $0 <= Database.serverLifetime }) ?? true { servers.set(running) }
     return isNew
   }
 

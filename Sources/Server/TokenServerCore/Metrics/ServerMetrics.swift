@@ -16,6 +16,7 @@ package enum ServerMetrics {
     "token_server_transaction_answer_seconds": "From the start of a transaction to the user's answer.",
     "token_server_pin_attempts_total": "Verified PINs: right, wrong, or wrong with no attempt left.",
     "token_server_authenticator_attempts_total": "Verified authenticators other than PINs, by kind and result.",
+    "token_server_connections_refused_total": "Connections refused at a limit: of the server, of a source address.",
     "token_server_transactions_open": "Transactions that wait for an answer.",
     "token_server_devices_connected": "Devices by event stream and by long poll.",
     "token_server_callbacks_waiting": "Callbacks to portals that are not delivered yet.",
@@ -39,6 +40,7 @@ package enum ServerMetrics {
     for kind in ServerConfiguration.Authenticator.Kind.allCases {
       for result in ["right", "wrong", "deregistered"] { attempted(result, with: kind, by: 0) }
     }
+    for limit in ConnectionLimit.allCases { countRefusedConnection(at: limit, by: 0) }
     _ = timer("token_server_transaction_answer_seconds", [])
     _ = timer("token_server_transaction_delivery_seconds", [])
     guard isPooled else { return }
@@ -88,6 +90,14 @@ package enum ServerMetrics {
   /// - Parameter duration: from the start of its transaction.
   package static func countDelivery(after duration: Duration) {
     timer("token_server_transaction_delivery_seconds", []).recordNanoseconds(max(.zero, duration).nanoseconds)
+  }
+
+  /// The limits of connections: of all, and of those from one source address or network.
+  package enum ConnectionLimit: String, CaseIterable, Sendable { case all, source }
+
+  package static func countRefusedConnection(at limit: ConnectionLimit, by count: Int64 = 1) {
+    Counter(label: "token_server_connections_refused_total", dimensions: [("limit", limit.rawValue)]).increment(
+      by: count)
   }
 
   package static func countDatabaseWait(of duration: Duration) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
+import TokenServerCore
 
 /// Counts connections, in total, per source, and per /48 of IPv6 sources, of which a customer of a provider has 65,536.
 /// The event stream of a device with a user counts only in total: a load balancer or NAT has one address for thousands
@@ -45,31 +46,35 @@ final class ConnectionTable: Sendable {
   private static let mostClosing = 128
 
   private let limit: Int
+  private let isMeasured: Bool
   private let state: Mutex<State>
 
-  init(limit: Int, limitPerSource: Int) {
+  /// - Parameter isMeasured: whether refused connections are counted in the metrics.
+  init(limit: Int, limitPerSource: Int, isMeasured: Bool = true) {
     self.limit = limit
+    self.isMeasured = isMeasured
     state = Mutex(State(sources: Sources(limit: limitPerSource)))
   }
 
   /// - Returns: whether the connection is within the limits. If so it is counted, until `leave`.
   func enter(from source: String) -> Bool {
-    let (isWithinLimits, oldest) = state.withLock { state -> (Bool, KeptConnections.Close?) in
-      guard state.sources.add(source) else { return (false, nil) }
+    let (refusal, oldest) = state.withLock { state -> (ServerMetrics.ConnectionLimit?, KeptConnections.Close?) in
+      guard state.sources.add(source) else { return (.source, nil) }
       var oldest: KeptConnections.Close?
       if state.total - state.closing >= limit {
         oldest = state.closing < Self.mostClosing ? state.kept.removeOldest() : nil
         guard oldest != nil else {
           state.sources.remove(source)
-          return (false, nil)
+          return (.all, nil)
         }
         state.closing += 1
       }
       state.total += 1
-      return (true, oldest)
+      return (nil, oldest)
     }
     oldest?()
-    return isWithinLimits
+    if let refusal, isMeasured { ServerMetrics.countRefusedConnection(at: refusal) }
+    return refusal == nil
   }
 
   /// - Parameter wasEvicted: whether the connection has lost its place before.

@@ -41,7 +41,7 @@ package struct OperationsInterface: Sendable {
     _ settings: TokenServerCore.ServerConfiguration.Operations, listening: @escaping @Sendable (Int) -> Void
   ) -> any Service {
     // Health checks and a few monitors.
-    let connections = ConnectionTable(limit: 64, limitPerSource: 32)
+    let connections = ConnectionTable(limit: 64, limitPerSource: 32, isMeasured: false)
     let limits = TokenServerCore.ServerConfiguration.Limits(requestSeconds: 10, idleSeconds: 60)
     let http = HTTP1Channel.Configuration(
       additionalChannelHandlers: [ConnectionGuard(table: connections, limits: limits)])
@@ -75,6 +75,12 @@ package struct OperationsInterface: Sendable {
     guard readiness.state == .ready else { return Self.text(readiness.state.rawValue, status: .serviceUnavailable) }
     do { _ = try await store.readBesideRequests { try $0.openTransactionCount() } } catch {
       return Self.text("the database cannot be read", status: .serviceUnavailable)
+    }
+    // A database that several servers share can become a standby, which can only be read.
+    if store.sharedBy != nil {
+      do { try await store.writeBesideRequests { try $0.changeNothing() } } catch {
+        return Self.text("the database cannot be changed", status: .serviceUnavailable)
+      }
     }
     return Self.text("ready")
   }

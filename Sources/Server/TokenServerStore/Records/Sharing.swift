@@ -32,6 +32,12 @@ extension Database {
       .map { try $0.count("count") } ?? 0
   }
 
+  /// Fails on a database that cannot be changed, such as a standby.
+  package func changeNothing() throws {
+    // Reads no row with which another server's change could conflict.
+    try run("INSERT INTO server (id, seen_at_ms) SELECT '', 0 WHERE 1 = 0")
+  }
+
   /// Deletes what is left of a server.
   package func removeServer(_ id: String) throws {
     try run("DELETE FROM lease WHERE owner = ?", [id])

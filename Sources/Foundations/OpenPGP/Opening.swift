@@ -3,7 +3,7 @@ extension OpenPGPKey {
   /// The maximum number of bytes that encryption, signature and framing add to a plaintext.
   private static let overhead = 16_384
   /// The maximum number of public keys to which a message is encrypted. librnp may try each session key.
-  static let recipientLimit = 4
+  package static let recipientLimit = 4
 
   /// Decrypts and verifies a message. Releases the plaintext only if the message is encrypted to this key with AES-256,
   /// intact (MDC), and has exactly one signature: binary, SHA-2, valid, and made by `signer`.

@@ -27,9 +27,8 @@ final class ChallengeStore: Sendable {
   }
 
   private static let rememberedAnswers = 256
-  /// The maximum number of challenges of one list that are verified; further ones are with the next list. The panel
-  /// takes no more of a server.
-  static let mostVerified = PendingRequests.longestList
+  /// The maximum number of challenges of one list that are verified; further ones are with the next list.
+  static let mostVerified = 500
   /// The number of forged challenges after which no more of a list are verified.
   static let mostForged = 8
   private let state = Mutex(State())

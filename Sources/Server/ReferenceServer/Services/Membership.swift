@@ -25,8 +25,14 @@ final class Membership: Sendable {
   private let changes = Mutex<[ClientID: Bool]>([:])
   private let changed = AsyncSignal()
   private let isClockWrong = Mutex(false)
-  /// The `Uptime` of the last heartbeat that was stored.
-  private let lastBeat = Mutex<Duration?>(nil)
+  private let lastBeat = Mutex<Beat?>(nil)
+
+  private struct Beat {
+    /// The `Uptime` when it had been stored.
+    let time: Duration
+    /// Whether the number of servers was not taken from it.
+    let isFirstAfterOutage: Bool
+  }
 
   init(store: Store, sharing: Store.Sharing, clock: ServerClock, log: Logger) {
     self.store = store
@@ -107,12 +113,15 @@ final class Membership: Sendable {
       try $0.noteServer(server, now: time)
     }
     let now = Uptime.now()
-    let former = lastBeat.withLock { last in
-      defer { last = now }
-      return last
+    // After an outage, the first server to write takes the others for ended. Their last heartbeat may be older than
+    // its own by the time between two.
+    let isFirst = lastBeat.withLock { last in
+      let outage = Database.serverLifetime - Self.beatEvery
+      let isFirst = last.map { !$0.isFirstAfterOutage && now - $0.time > outage } ?? false
+      last = Beat(time: now, isFirstAfterOutage: isFirst)
+      return isFirst
     }
-    // After an outage, the first server to write takes the others for ended, until they have written, too.
-    if former.map({ now - $0 <= Database.serverLifetime }) ?? true { servers.set(running) }
+    if !isFirst { servers.set(running) }
     return isNew
   }
 

@@ -51,7 +51,6 @@ final class ChallengeStore: Sendable {
     var fresh: [TransactionID: Entry] = [:]
     var parseError: String?
     var (verified, forged) = (0, 0)
-    if !elements.isEmpty { threadWillBlock() }
     for (index, element) in elements.enumerated() {
       let nonce = element["nonce"]?.text ?? ""
       let transaction = self.transaction(serial: serial, nonce: nonce)
@@ -61,8 +60,9 @@ final class ChallengeStore: Sendable {
         continue
       }
       guard verified < Self.mostVerified, forged < Self.mostForged else { continue }
+      if verified == 0 { threadWillBlock() }
+      verified += 1
       do throws(PushChallenge.ParseError) {
-        verified += 1
         let challenge = try PushChallenge(element, for: serial, verifiedWith: key)
         fresh[transaction] = Entry(
           challenge: challenge, account: account, firstSeen: now,

@@ -40,8 +40,8 @@ package final class RSAPrivateKey: Sendable {
 package struct RSAPublicKey: Sendable, Equatable {
   /// The accepted sizes in bits: neither weak nor too expensive for a small board.
   package static let sizes = 2048...4096
-  /// The accepted size of the exponent in bits. With one as long as the modulus, which OpenSSL accepts up to 3072 bits,
-  /// a verification would take a hundred times as long.
+  /// The accepted size of the exponent in bits. A verification has at least one multiplication for each bit, and
+  /// OpenSSL accepts exponents of up to 3072 bits.
   static let exponentSizes = 2...32
 
   /// DER RSAPublicKey (RFC 8017 appendix A.1.1): only modulus and exponent.

@@ -11,7 +11,7 @@ struct FleetCommand: AsyncParsableCommand {
     discussion: """
       The list is CSV with the header user,host and one board in each line; a user who does not exist is added. For \
       each board there is a folder with its host name and the files approval-token.toml and approval-token.uri, for \
-      the FAT partition of its SD card. Prints the list with the folders and the end of validity, as CSV. After the \
+      the partition BOOT of its SD card. Prints the list with the folders and the end of validity, as CSV. After the \
       enrollments, "device list" shows the host names with their users. An attacker with a URI can use it to \
       enroll: transport the SD cards like passwords.
       """)

@@ -56,6 +56,13 @@ func contents(_ path: String) throws -> String {
   return text.hasSuffix("\n") ? String(text.dropLast()) : text
 }
 
+/// Blocks this thread until the condition holds, at most ten seconds: for tests that must stay on their thread. It does
+/// not report a timeout; the caller expects the condition afterwards.
+func blockUntil(_ condition: () throws -> Bool) rethrows {
+  let deadline = ContinuousClock.now + .seconds(10)
+  while try !condition(), ContinuousClock.now < deadline { usleep(20_000) }
+}
+
 /// Writes the bytes in one write(2), as sysfs and gadgets require.
 func overwrite(_ path: String, _ bytes: some Collection<UInt8>) throws {
   let file = open(path, O_WRONLY | O_CLOEXEC)

@@ -152,7 +152,7 @@ struct CrashOnTheBench {
     var line = [CChar](repeating: 0, count: 16)
     #expect(fgets(&line, 16, probe) != nil)
     // The lines are open; the LED can follow a moment later.
-    for _ in 0..<250 where try !bench.isHigh(.red) { usleep(20_000) }
+    try blockUntil { try bench.isHigh(.red) }
     #expect(try bench.isHigh(.red))
     let users = try describeChips()[0].get().lines.compactMap(\.consumer)
     #expect(users == ["approval-token", "approval-token"])

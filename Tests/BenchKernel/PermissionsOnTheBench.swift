@@ -52,7 +52,7 @@ final class PermissionsOnTheBench {
     defer { _ = seteuid(0) }
     let keypad = try USBKeypad(into: Nobody())
     let expected = USBKeypadError.notPermitted(path: node, group: "approval-token")
-    for _ in 0..<500 where keypad.trouble == .notPluggedIn { usleep(20_000) }
+    blockUntil { keypad.trouble != .notPluggedIn }
     #expect(keypad.trouble == expected)
     keypad.close()
   }
@@ -67,10 +67,10 @@ final class PermissionsOnTheBench {
     defer { _ = seteuid(0) }
     let lines = LineBank(chip: [Bench.label], inputs: [InputLine(offset: 0)], outputs: [], consumer: "test") { _, _ in }
     let refused = GPIOError.notPermitted(path: node, group: "approval-token")
-    for _ in 0..<100 where lines.trouble != refused { usleep(20_000) }
+    blockUntil { lines.trouble == refused }
     #expect(lines.trouble == refused)
     permit()
-    for _ in 0..<500 where lines.trouble != nil { usleep(20_000) }
+    blockUntil { lines.trouble == nil }
     #expect(lines.trouble == nil)
     lines.close()
     withExtendedLifetime(bench) {}
@@ -85,10 +85,10 @@ final class PermissionsOnTheBench {
     #expect(seteuid(65534) == 0)
     defer { _ = seteuid(0) }
     let keypad = try USBKeypad(into: Nobody())
-    for _ in 0..<100 where keypad.trouble == .notPluggedIn { usleep(20_000) }
+    blockUntil { keypad.trouble != .notPluggedIn }
     #expect(keypad.trouble == .notPermitted(path: node, group: "approval-token"))
     permit()
-    for _ in 0..<500 where keypad.trouble != nil { usleep(20_000) }
+    blockUntil { keypad.trouble == nil }
     #expect(keypad.trouble == nil)
     keypad.close()
   }
@@ -96,7 +96,7 @@ final class PermissionsOnTheBench {
   /// - Returns: the keypad's device node.
   private func plugKeypad() throws -> String {
     #expect(system("panel plug") == 0)
-    for _ in 0..<500 where try describeKeypads().isEmpty { usleep(20_000) }
+    try blockUntil { try !describeKeypads().isEmpty }
     let node = try #require(try describeKeypads().first?.path)
     try waitForRules(on: node)
     return node
@@ -104,7 +104,7 @@ final class PermissionsOnTheBench {
 
   /// A device node is there before udev hears of it, so that `udevadm settle` is not enough.
   private func waitForRules(on node: String) throws {
-    for _ in 0..<500 where try owner(of: node) != (Self.group, 0o660) { usleep(20_000) }
+    try blockUntil { try owner(of: node) == (Self.group, 0o660) }
     #expect(try owner(of: node) == (Self.group, 0o660))
   }
 

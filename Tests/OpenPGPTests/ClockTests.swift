@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Foundation
 import OpenPGP
 import Testing
 
@@ -58,6 +59,33 @@ import Testing
     }
     #expect(throws: OpenPGPError.certificateNotValid("expired primary key")) {
       try OpenPGPCertificate(parsing: bytes, at: Self.today + 61)
+    }
+  }
+
+  /// The keys do not expire, but the signature that binds the subkey does, in 2099.
+  private static let withExpiringSignature =
+    """
+    xjMEXgvhABYJKwYBBAHaRw8BAQdAZ998yAbfEZMZQoWx+MYzaupM2nUgeKRmWK1Ym4w+Uw7NBmRldmljZcJ4BBMWCgAgBQJeC+EAAhsDFiEEpu\
+    Q8V24wTMcDJ8ZdsKZQQTCfQiAACgkQsKZQQTCfQiD+mQD/UYmr4dNn+h14Ce1Z3jAJyEO94Z3dhIL637IXhCGQolkBAJ6HySEaYMhtd1SSDh+z\
+    FKFnmEyIUquEdfFurQ7wooMOzjgEXgvhABIKKwYBBAGXVQEFAQEHQI1BUA/ctsK8pQAXpFi/PHm+nZPez82YBzxkbIK1/qtbAwEKCcJ+BBgWCg\
+    AmBQJeC+EAAhsMFiEEpuQ8V24wTMcDJ8ZdsKZQQTCfQiAFA5UC+QAACgkQsKZQQTCfQiAi5QD+J3vmTZKBNuqXhvnrw9KQk1C35qLIQW2+WuiZ\
+    6Y6FVJsA/3MYUzOiwi7khQ1tBu/m7DOmhpa4iXHQKfI4BFn1MH4F
+    """
+
+  @Test("A lasting certificate has no expiry of its keys or of their signatures")
+  func aLastingCertificateHasNoExpiryOfItsKeysOrOfTheirSignatures() throws {
+    let lasting = try OpenPGPKey.generate(userID: "one").certificate
+    #expect(try OpenPGPCertificate(parsingLasting: lasting.bytes) == lasting)
+    let years: UInt32 = 2_000_000_000
+    let bytes = try CertificateForgery(creation: UInt32(Self.today), lifetime: years).bytes()
+    #expect(throws: Never.self) { try OpenPGPCertificate(parsing: bytes, at: Self.later) }
+    #expect(throws: OpenPGPError.certificateNotValid("expired primary key")) {
+      try OpenPGPCertificate(parsingLasting: bytes)
+    }
+    let signed = Array(try #require(Data(base64Encoded: Self.withExpiringSignature)))
+    #expect(throws: Never.self) { try OpenPGPCertificate(parsing: signed, at: Self.later) }
+    #expect(throws: OpenPGPError.certificateNotValid("subkey without valid self-signature")) {
+      try OpenPGPCertificate(parsingLasting: signed)
     }
   }
 }

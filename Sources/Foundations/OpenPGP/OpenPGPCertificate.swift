@@ -33,6 +33,14 @@ package struct OpenPGPCertificate: Sendable, Equatable {
     }
   }
 
+  /// Accepts a certificate, as `init(parsing:at:)` does, only if it never expires: neither its keys nor the
+  /// self-signatures that they need.
+  /// - Throws: as `init(parsing:at:)`; `certificateNotValid` also for one that expires.
+  package init(parsingLasting bytes: [UInt8]) throws(OpenPGPError) {
+    // Valid at the end of the time that OpenPGP can express.
+    try self.init(parsing: bytes, at: Int64.max)
+  }
+
   init(bytes: [UInt8], fingerprint: String, newestPart: UInt32, validUntil: UInt32) {
     self.bytes = bytes
     self.fingerprint = fingerprint

@@ -135,7 +135,7 @@ package struct ProfileLayers: Codable, Sendable, Equatable {
 
 /// `PUT /profiles/{pid}/mobile-auth`. Idempotent for the same certificate.
 package struct KeyExchangeRequest: Codable, Sendable, Equatable {
-  /// Base64 of the binary OpenPGP certificate.
+  /// Base64 of the binary OpenPGP certificate, which has no expiry.
   package var openPGPCertificate: String
 
   enum CodingKeys: String, CodingKey { case openPGPCertificate = "openpgp_certificate" }

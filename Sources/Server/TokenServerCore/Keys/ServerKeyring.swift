@@ -5,7 +5,7 @@ import Synchronization
 /// The server's OpenPGP keys: one for all enrollments, or one for each (`unique_server_keys`). They are stored
 /// encrypted with a key derived from the pepper, and cached in parsed form, because parsing is slower than using them.
 package final class ServerKeyring: Sendable {
-  /// The maximum number of parsed certificates in memory.
+  /// The maximum number of parsed certificates in memory. Those do not expire.
   private static let capacity = 10_000
   /// For how many devices the shared key stays loaded, about 60 KB for each; of the keys that are each for one device,
   /// half as many to this many stay parsed.
@@ -22,6 +22,9 @@ package final class ServerKeyring: Sendable {
   }
 
   package struct CorruptKeyError: Error {}
+
+  /// A device's certificate has expired. Earlier versions of the server enrolled certificates that expire.
+  package struct ExpiredCertificateError: Error {}
 
   /// The key for all enrollments, created at the first call.
   package func shared() async throws -> OpenPGPKey {
@@ -51,16 +54,23 @@ package final class ServerKeyring: Sendable {
 
   /// The keys of the messages between the server and the profile's device.
   /// - Returns: nil for a profile without keys.
+  /// - Throws: `ExpiredCertificateError`; an error of the store.
   package func correspondence(of profile: Profile) async throws -> (key: OpenPGPKey, certificate: OpenPGPCertificate)? {
     guard let serverKey = profile.serverKey, let certificate = try certificate(of: profile) else { return nil }
     return (try await key(serverKey), certificate)
   }
 
   /// A device's certificate, as stored at its enrollment.
+  /// - Throws: `ExpiredCertificateError`
   package func certificate(of profile: Profile) throws -> OpenPGPCertificate? {
     guard let bytes = profile.certificate, let fingerprint = profile.certificateFingerprint else { return nil }
     if let known = certificates.withLock({ $0[fingerprint] }), known.bytes == bytes { return known }
-    let certificate = try OpenPGPCertificate(parsing: bytes)
+    guard let certificate = try? OpenPGPCertificate(parsingLasting: bytes) else {
+      // Parsed for each use, because it can expire until the next one.
+      do { return try OpenPGPCertificate(parsing: bytes) } catch .certificateNotValid {
+        throw ExpiredCertificateError()
+      }
+    }
     certificates.withLock { certificates in
       if certificates.count >= Self.capacity { certificates.removeAll() }
       certificates[fingerprint] = certificate

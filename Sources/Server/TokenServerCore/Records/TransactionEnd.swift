@@ -6,7 +6,7 @@ package struct TransactionEnd: Sendable {
   package var receipt: String
   package var idempotencyKey: String
   package var denial: DenialReason?
-  /// The `ApprovalReceipt` for the device, if it has keys.
+  /// The `ApprovalReceipt` for the device, if it has keys, and its certificate has not expired.
   package var sealed: String?
 }
 

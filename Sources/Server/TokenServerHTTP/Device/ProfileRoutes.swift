@@ -114,9 +114,7 @@ struct ProfileRoutes: Sendable {
       throw DeviceAPIError(.actionNotAllowed, "the profile's PIN has not been chosen yet")
     }
     let exchange = try JSON.decode(KeyExchangeRequest.self, from: body)
-    guard let bytes = bytes(base64: exchange.openPGPCertificate),
-      let certificate = try? OpenPGPCertificate(parsing: bytes)
-    else { throw DeviceAPIError(.invalidRequest, "openpgp_certificate is not a certificate of the profile v4-25519") }
+    let certificate = try Self.certificate(exchange.openPGPCertificate)
     if profile.certificateFingerprint == certificate.fingerprint, let serverKey = profile.serverKey,
       let keyID = profile.keyID
     {
@@ -135,12 +133,24 @@ struct ProfileRoutes: Sendable {
         let effects = try database.failOpenTransactions(of: profile.name, now: now)
         guard
           try database.setKeys(
-            of: profile, certificate: bytes, fingerprint: certificate.fingerprint,
+            of: profile, certificate: certificate.bytes, fingerprint: certificate.fingerprint,
             serverKey: key.certificate.fingerprint, keyID: keyID)
         else { throw DeviceAPIError(.keysNotExchanged) }
         return effects
       })
     return keyExchange(key, keyID: keyID)
+  }
+
+  /// The certificate that a device enrolls. One that expires is refused: the device could not be sent its requests any
+  /// more.
+  /// - Parameter base64: as the device sent it.
+  private static func certificate(_ base64: String) throws(DeviceAPIError) -> OpenPGPCertificate {
+    do { return try OpenPGPCertificate(parsingLasting: bytes(base64: base64) ?? []) } catch .certificateNotValid {
+      throw DeviceAPIError(
+        .invalidRequest, "openpgp_certificate must be valid, and its keys and self-signatures must have no expiry")
+    } catch {
+      throw DeviceAPIError(.invalidRequest, "openpgp_certificate is not a certificate of the profile v4-25519")
+    }
   }
 
   private func keyExchange(_ key: OpenPGPKey, keyID: String) -> Response {

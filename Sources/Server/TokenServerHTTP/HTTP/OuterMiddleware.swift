@@ -63,6 +63,9 @@ struct OuterMiddleware: RouterMiddleware {
       return isDevice
         ? .problem(Problem(.invalidRequest, issuer: origin.issuer, detail: detail))
         : ResponseError.invalidRequest(detail).response
+    case is ServerKeyring.ExpiredCertificateError:
+      let detail = "the device's certificate has expired: remove the keys, and exchange new ones"
+      return .problem(Problem(.keysNotExchanged, issuer: origin.issuer, detail: detail))
     case let error as StorageUnavailableError:
       log.log(
         level: error.isBusy ? .notice : .error,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Hummingbird
 import Logging
-import NIOCore
-import NIOEmbedded
 import ReferenceProtocol
 import ServerTestSupport
 import Testing
@@ -17,23 +15,8 @@ import Testing
 
   /// Returns the response to a request whose handler throws an error.
   private func response(to path: String, throwing error: any Error) async throws -> Response {
-    let temporary = try TemporaryStore()
-    let origin = Origin()
-    origin.resolve("https://h")
-    let keyring = ServerKeyring(store: temporary.store.records, hasher: temporary.hasher)
-    let router = Router(context: ServerContext.self)
-    router.add(
-      middleware: OuterMiddleware(
-        origin: origin, nonces: EventHub().nonces,
-        revocations: Revocations(store: temporary.store.records, keyring: keyring, origin: origin),
-        sources: ProxiedSources(), allowed: AllowedMethods(), logsAccess: false))
-    router.get(RouterPath(path)) { _, _ -> Response in throw error }
-    let request = Request(
-      head: HTTPRequest(method: .get, scheme: "https", authority: "h", path: path),
-      body: RequestBody(buffer: ByteBuffer()))
-    let source = ApplicationRequestContextSource(
-      channel: EmbeddedChannel(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-    return try await router.buildResponder().respond(to: request, context: ServerContext(source: source))
+    let log = DeviceLog(Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    return try await FailingRequests(log).response(to: path, throwing: error)
   }
 
   @Test("What the server cannot store, and its faults, are problem details for devices, and JSON for portals")

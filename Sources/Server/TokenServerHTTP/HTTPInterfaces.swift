@@ -49,7 +49,7 @@ package struct HTTPInterfaces: Sendable {
     router.add(
       middleware: OuterMiddleware(
         origin: origin, nonces: hub.nonces, revocations: revocations, sources: sources, allowed: allowed,
-        logsAccess: configuration.accessLog))
+        logsAccess: configuration.accessLog, log: announcer.deviceLog))
     let gate = gate(revocations)
     let pins = PINAttemptVerifier(
       store: store.records, announcer: announcer, clock: clock, limit: configuration.application.maxPINAttempts)

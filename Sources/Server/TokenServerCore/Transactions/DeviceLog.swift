@@ -2,10 +2,10 @@
 package import Logging
 import Synchronization
 
-/// The log lines that a device causes by requests that it can repeat, limited for each device: a registered device
-/// could fill the disk.
+/// The log lines that clients cause by requests that they can repeat, limited for each device, and for all other
+/// clients together: any of them could fill the disk.
 package final class DeviceLog: Sendable {
-  /// The maximum number of lines in an hour about one device.
+  /// The maximum number of lines in an hour about one device, or about all other clients.
   package static let hourly = 240
   /// The maximum number of devices that are counted at the same time.
   private static let capacity = 100_000
@@ -17,7 +17,8 @@ package final class DeviceLog: Sendable {
 
   private let log: Logger
   private let uptime: @Sendable () -> Duration
-  private let hours = Mutex<[ClientID: Hour]>([:])
+  /// Nil stands for all clients that are not authenticated devices.
+  private let hours = Mutex<[ClientID?: Hour]>([:])
 
   /// - Parameter uptime: a monotonic clock.
   package init(_ log: Logger, uptime: @escaping @Sendable () -> Duration = Uptime.now) {
@@ -25,8 +26,9 @@ package final class DeviceLog: Sendable {
     self.uptime = uptime
   }
 
+  /// - Parameter clientID: nil for a client that is not an authenticated device.
   /// - Returns: a logger for one line; one that drops the line if there were too many.
-  package func about(_ clientID: ClientID) -> Logger {
+  package func about(_ clientID: ClientID?) -> Logger {
     let now = uptime()
     let lines = hours.withLock { hours -> Int in
       if hours[clientID].map({ now - $0.began >= .seconds(3600) }) ?? true {
@@ -39,7 +41,8 @@ package final class DeviceLog: Sendable {
     }
     guard lines > Self.hourly else { return log }
     if lines == Self.hourly + 1 {
-      log.warning("more than \(Self.hourly) lines about the device \(clientID) in an hour: the next ones are dropped")
+      let whom = clientID.map { "the device \($0)" } ?? "clients that are not authenticated devices"
+      log.warning("more than \(Self.hourly) lines about \(whom) in an hour: the next ones are dropped")
     }
     return Logger(label: "dropped") { _ in SwiftLogNoOpLogHandler() }
   }

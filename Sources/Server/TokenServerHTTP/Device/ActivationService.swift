@@ -138,7 +138,7 @@ struct ActivationService: Sendable {
     }
     switch activation {
     case .wrongCode:
-      announcer.log.notice("wrong activation code from \(peer)")
+      announcer.deviceLog.about(device.id).notice("wrong activation code from \(peer)")
       throw ResponseError(.badRequest, "invalid_grant", "The activation code is wrong, used or expired.")
     case .profileInUse:
       attempt.giveBack()

@@ -98,6 +98,7 @@ struct DeviceGate: Sendable {
       return (owner, try records.result { try read(records, Caller(owner)) })
     }
     guard limiter.allows(owner.clientID.text) else { throw DeviceAPIError(ProofError.tooMany) }
+    RequestSender.authenticated(as: owner.clientID)
     do { try await use(proof, of: owner.clientID) } catch let error as ProofError { throw DeviceAPIError(error) }
     guard !owner.isDeleted else {
       throw DeviceAPIError(.deviceDeregistered, gone: Gone(clientID: owner.clientID))

@@ -98,6 +98,7 @@ struct TokenEndpoint: Sendable {
       throw ResponseError(.badRequest, "invalid_dpop_proof", "The proof is by another key than the client's.")
     }
     guard gate.limiter.allows(clientID.text) else { throw Self.slowDown }
+    RequestSender.authenticated(as: clientID)
     do { try await gate.use(proof, of: clientID) } catch let error as DeviceGate.ProofError {
       throw Self.refusal(error)
     }

@@ -17,7 +17,7 @@ struct OuterMiddleware: RouterMiddleware {
   let sources: ProxiedSources
   let allowed: AllowedMethods
   let logsAccess: Bool
-  private let log = Logger(label: "http")
+  let log: DeviceLog
   /// With the label of the server's own lines: informational ones of libraries are left out.
   private let accessLog = Logger(label: "token-server")
 
@@ -29,7 +29,10 @@ struct OuterMiddleware: RouterMiddleware {
     var response: Response
     var context = context
     context.sources = sources
-    do { response = try await next(request, context) } catch { response = await reply(to: request, after: error) }
+    let sender = RequestSender()
+    do {
+      response = try await RequestSender.$current.withValue(sender) { try await next(request, context) }
+    } catch { response = await reply(to: request, of: sender, after: error) }
     response.headers[.dpopNonce] = nonces.current()
     let duration = Uptime.now() - started
     ServerMetrics.count(
@@ -41,7 +44,7 @@ struct OuterMiddleware: RouterMiddleware {
     return response
   }
 
-  private func reply(to request: Request, after error: any Error) async -> Response {
+  private func reply(to request: Request, of sender: RequestSender, after error: any Error) async -> Response {
     let isDevice = request.uri.path.hasPrefix("/device/")
     switch error {
     case let refusal as ResponseError where isDevice && refusal.status == .contentTooLarge:
@@ -67,7 +70,7 @@ struct OuterMiddleware: RouterMiddleware {
       let detail = "the device's certificate has expired: remove the keys, and exchange new ones"
       return .problem(Problem(.keysNotExchanged, issuer: origin.issuer, detail: detail))
     case let error as StorageUnavailableError:
-      log.log(
+      log.about(sender.clientID).log(
         level: error.isBusy ? .notice : .error,
         "\(request.method) \(request.uri.path) failed: nothing can be stored (\(error.reason))")
       guard isDevice else { return ResponseError.cannotStore.response }
@@ -83,7 +86,7 @@ struct OuterMiddleware: RouterMiddleware {
       // The text of an unexpected error may contain client data; its type name does not.
       let what =
         (error as? CorruptRowError)?.description ?? (error as? any SQLError)?.cause ?? "\(type(of: error))"
-      log.error("\(request.method) \(request.uri.path) failed: \(what)")
+      log.about(sender.clientID).error("\(request.method) \(request.uri.path) failed: \(what)")
       guard isDevice else { return ResponseError(.internalServerError, "server_error").response }
       return .problem(Problem(status: 500, title: "Internal Server Error"))
     }

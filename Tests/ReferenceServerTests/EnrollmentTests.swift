@@ -217,12 +217,14 @@ import Testing
     #expect(found.removedProfiles == ["GONE00"])
   }
 
-  @Test("An outdated device is notified") func outdatedDeviceIsNotified() throws {
+  @Test("An outdated device is notified by its validation, and nothing else is refused")
+  func outdatedDeviceIsNotified() throws {
     let server = try TokenServerProcess(configuration: "[mobile_authentication]\nminimum_software_version = \"2.0\"")
     let device = try DeviceClient.enrolled(at: server, as: "alice")
     let validation = ValidationRequest(softwareVersion: "1.9", osVersion: "x", profiles: [])
     #expect(
       try device.call("POST", "/device/v1/validations", body: validation).decoded(Problem.self).slug == .outdatedApp)
+    #expect(try device.pending().isEmpty)
   }
 
   @Test("A device announces the versions of the protocol that it supports, and is refused if none is common")

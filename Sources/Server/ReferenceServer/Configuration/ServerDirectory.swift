@@ -40,10 +40,14 @@ struct ServerDirectory: Sendable {
 
   /// Opens the database that the configuration names, and creates or updates its tables.
   /// - Parameter isNew: whether the database file is a new one, which is empty.
+  /// - Throws: `StorageUnavailableError` only if PostgreSQL cannot be used.
   func openStore(_ database: ServerConfiguration.Database?, isNew: Bool = false) async throws -> Store {
     if let database {
       let store = try Store(PostgreSQLAddress(database.url), connections: database.connections)
-      try await store.measureClock(.system)
+      do { try await store.measureClock(.system) } catch {
+        store.close()
+        throw error
+      }
       return store
     }
     guard FileManager.default.fileExists(atPath: databaseFile) else {

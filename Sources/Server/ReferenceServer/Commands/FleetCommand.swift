@@ -54,7 +54,7 @@ struct FleetCommand: AsyncParsableCommand {
     let expiresAt = now + .seconds(86400 * days)
     // First, so that no code is stored whose file cannot be written there.
     try makeFolder(output)
-    try await session.store.write { database in
+    try await session.write { database in
       for (row, activation) in enrollments {
         _ = try database.insertUser(UserID(row.user), now: now)
         try database.insertActivationCode(activation.hash, userID: UserID(row.user), expiresAt: expiresAt)

@@ -37,7 +37,7 @@ struct FleetTokenCommand: AsyncParsableCommand {
       let now = ServerClock.system.now()
       // First, so that no token is stored whose file cannot be written.
       if let uri, let maker { try ServerDirectory.write(Array("\(maker.fleetURI(token))\n".utf8), to: uri) }
-      let isAdded = try await session.store.write { try $0.insertFleetToken(hash, name: name, now: now) }
+      let isAdded = try await session.write { try $0.insertFleetToken(hash, name: name, now: now) }
       guard isAdded else {
         if let uri { unlink(uri) }
         throw CommandError("the fleet token \(name) already exists")
@@ -58,7 +58,7 @@ struct FleetTokenCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let isDeleted = try await options.open().store.write { [name] in try $0.deleteFleetToken(named: name) }
+      let isDeleted = try await options.open().write { [name] in try $0.deleteFleetToken(named: name) }
       guard isDeleted else { throw CommandError("there is no fleet token \(name)") }
       options.print(Deleted(name: name), "deleted the fleet token \(name)")
     }

@@ -4,6 +4,7 @@ import Cryptography
 import DisplayText
 import Foundation
 import ReferenceProtocol
+import Synchronization
 import TokenServerCore
 import TokenServerStore
 
@@ -57,6 +58,31 @@ struct AdminSession {
       }
       return try change(database)
     }
+  }
+
+  /// As `write`, for a change to which something belongs that the command made before.
+  /// - Parameter undo: called before an error is thrown, with whether the change may be stored nevertheless: the
+  ///   database was asked to commit it.
+  func write(
+    undo: (_ mayBeStored: Bool) -> Void, _ change: @escaping @Sendable (Database) throws -> Void
+  ) async throws {
+    let attempt = Attempt()
+    do {
+      try await write { database in
+        attempt.hasEnded.store(false, ordering: .relaxed)
+        try change(database)
+        attempt.hasEnded.store(true, ordering: .relaxed)
+      }
+    } catch {
+      undo(attempt.hasEnded.load(ordering: .relaxed))
+      throw error
+    }
+  }
+
+  /// What is known of a change that the database may run more than once.
+  private final class Attempt: Sendable {
+    /// Whether its last run has ended without an error.
+    let hasEnded = Atomic(false)
   }
 
   /// - Throws: `CommandError` if there is no such user.

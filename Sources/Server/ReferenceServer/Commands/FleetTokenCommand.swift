@@ -37,12 +37,22 @@ struct FleetTokenCommand: AsyncParsableCommand {
       let now = ServerClock.system.now()
       // First, so that no token is stored whose file cannot be written.
       if let uri, let maker { try ServerDirectory.write(Array("\(maker.fleetURI(token))\n".utf8), to: uri) }
-      let isAdded = try await session.write { try $0.insertFleetToken(hash, name: name, now: now) }
-      guard isAdded else {
-        if let uri { unlink(uri) }
-        throw CommandError("the fleet token \(name) already exists")
+      try await session.write(undo: { keepOrRemoveFile(mayBeStored: $0) }) { database in
+        guard try database.insertFleetToken(hash, name: name, now: now) else {
+          throw CommandError("the fleet token \(name) already exists")
+        }
       }
       options.print(Added(name: name, token: token), "token: \(token)")
+    }
+
+    /// After an error. Nothing else has the fleet token: its file is kept if it may be stored.
+    private func keepOrRemoveFile(mayBeStored: Bool) {
+      guard let uri else { return }
+      guard mayBeStored else {
+        unlink(uri)
+        return
+      }
+      complain("warning: the fleet token \(name) may be stored nevertheless, so \(uri) is kept: use it, or delete both")
     }
   }
 

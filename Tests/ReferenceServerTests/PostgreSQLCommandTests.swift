@@ -132,7 +132,8 @@ import Testing
       && time < .seconds(10)
   }
 
-  @Test("Without the database no server starts, and the error names it without a password") func unreachable() throws {
+  @Test("Without the database a command fails, and a server waits until it is stopped; both name it without a password")
+  func unreachable() async throws {
     let directory = try ServerDirectories.new(onPostgreSQL: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let file = directory + "/config.toml"
@@ -140,8 +141,48 @@ import Testing
     try String(contentsOfFile: file, encoding: .utf8)
       .replacingOccurrences(of: url, with: "postgresql://nobody:secret@127.0.0.1:1/none")
       .write(toFile: file, atomically: true, encoding: .utf8)
-    let output = try serverProgram("serve", "--directory", directory)
+    let output = try serverProgram("user", "add", "bob", "--directory", directory)
     #expect(output.status == 1 && output.errors.contains("127.0.0.1") && !output.errors.contains("secret"))
+    let server = try serve(directory)
+    try await eventually("the server waits") { try logged(directory).contains("127.0.0.1") }
+    server.send(SIGTERM)
+    #expect(server.waitForEnd() == SIGTERM)
+    #expect(try !logged(directory).contains("secret"))
+  }
+
+  private func serve(_ directory: String) throws -> RunningProgram {
+    try RunningProgram(
+      BuiltProgram.path("token-server"), ["serve", "--directory", directory, "--port", "0"], errors: directory + "/log")
+  }
+
+  private func logged(_ directory: String) throws -> String {
+    try String(contentsOfFile: directory + "/log", encoding: .utf8)
+  }
+
+  @Test("A server that is started before its database waits for it, and then serves")
+  func laterDatabase() async throws {
+    let directory = try ServerDirectories.new(onPostgreSQL: true)
+    let url = try #require(TestDeployment.database(of: directory))
+    // The server looks for the database's socket in another directory, where it is not yet.
+    let sockets = NSTemporaryDirectory() + "later-\(UUID().uuidString.prefix(8))"
+    defer {
+      TestPostgreSQL.drop(url)
+      for path in [directory, sockets] { try? FileManager.default.removeItem(atPath: path) }
+    }
+    let host = try #require(url.components(separatedBy: "host=").last?.components(separatedBy: "&").first)
+    let socket = "/.s.PGSQL.\(url.components(separatedBy: "port=").last ?? "")"
+    try FileManager.default.createDirectory(atPath: sockets, withIntermediateDirectories: false)
+    let file = directory + "/config.toml"
+    try String(contentsOfFile: file, encoding: .utf8).replacingOccurrences(of: host, with: sockets)
+      .write(toFile: file, atomically: true, encoding: .utf8)
+    let server = try serve(directory)
+    try await eventually("the server waits") { try logged(directory).contains("the database cannot be used yet") }
+    try FileManager.default.createSymbolicLink(atPath: sockets + socket, withDestinationPath: host + socket)
+    #expect(server.nextLine()?.hasPrefix("listening on https://") == true)
+    let lines = try logged(directory).split(separator: "\n").filter { $0.contains("the database can") }
+    #expect(lines.count == 2, "\(lines)")
+    server.send(SIGTERM)
+    #expect(server.waitForEnd() == 0)
   }
 
   @Test("A running server whose database is away: 503, not ready; then it answers again") func away() async throws {

@@ -5,6 +5,9 @@ import Glibc
 import ServerTestSupport
 import Testing
 
+@testable import ReferenceServer
+@testable import TokenServerCore
+
 /// Files and settings with which the server must not start, or must warn.
 @Suite(.timeLimit(.minutes(5)), .mayBlock) struct StartFaultTests {
   private func program(_ arguments: String...) throws -> ProgramOutput {
@@ -84,6 +87,24 @@ import Testing
     let output = try serve(directory)
     #expect(output.status == 1 && output.bytes.isEmpty, "\(output.text)")
     #expect(output.errors.contains(text.replacing("PORT", with: "\(other.port)")), "\(output.errors)")
+  }
+
+  @Test(
+    "A port below 1024 that is not permitted is named with the remedy",
+    arguments: [
+      (443, 9464, EACCES, "Permission denied; a port below 1024 needs the capability CAP_NET_BIND_SERVICE"),
+      (8443, 80, EACCES, "Permission denied; a port below 1024 needs the capability CAP_NET_BIND_SERVICE"),
+      (8443, 9464, EACCES, "Permission denied"), (443, 9464, EADDRINUSE, "Address already in use"),
+    ] as [(Int, Int, Int32, String)])
+  func privilegedPort(port: Int, operations: Int, number: Int32, reason: String) {
+    var configuration = ServerConfiguration()
+    configuration.port = port
+    configuration.operations = ServerConfiguration.Operations()
+    configuration.operations?.port = operations
+    let text = configuration.listenFailure(number)
+    let addresses = "127.0.0.1:\(port) or 127.0.0.1:\(operations) (operations)"
+    #expect(text.hasPrefix("cannot listen on \(addresses): \(reason)"), "\(text)")
+    #expect(text.contains("README.Debian") == reason.contains("CAP_NET_BIND_SERVICE"), "\(text)")
   }
 
   @Test("Secrets whose modes are for all users are named in a warning") func modes() throws {

@@ -29,7 +29,7 @@ struct Server {
 
   /// - Parameter ready: called once, with the issuer, when connections are accepted.
   func run(ready: @escaping @Sendable (String) -> Void) async throws {
-    let store = try await directory.openStore(configuration.database)
+    let store = try await openStore()
     let hasher = try await hasher(of: store)
     let clock = ServerClock.system
     let membership = store.sharedBy.map { Membership(store: store, sharing: $0, clock: clock, log: log) }
@@ -83,6 +83,14 @@ struct Server {
     var services = ServiceGroupConfiguration(services: all.compactMap { $0.map(NamedService.init) }, logger: log)
     services.maximumGracefulShutdownDuration = Self.gracefulTime
     try await run(ServiceGroup(configuration: services), hub)
+  }
+
+  /// Waits for PostgreSQL. Meanwhile no address is open, and SIGTERM ends the process at once: it is not trapped yet.
+  private func openStore() async throws -> Store {
+    let wait = DatabaseWait(log: log) { try await Task.sleep(for: $0) }
+    return try await wait.store { [directory, configuration] in
+      try await directory.openStore(configuration.database)
+    }
   }
 
   /// Reads the events of commands and of other servers.

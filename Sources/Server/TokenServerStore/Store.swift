@@ -66,6 +66,8 @@ package struct Store: Sendable {
   ///     `writeBesideRequests`, which have one connection more.
   ///   - patience: how long a transaction waits for a connection, and is repeated after conflicts; how long
   ///     `exclusively` waits for another server.
+  /// - Throws: `StorageUnavailableError`, also if the database cannot be reached or does not accept connections yet;
+  ///   another error if it refuses this program's connection or its tables.
   package init(_ address: PostgreSQLAddress, connections: Int, patience: Duration = .seconds(10)) throws {
     try PostgreSQLDatabase.migrate(address)
     self.init(

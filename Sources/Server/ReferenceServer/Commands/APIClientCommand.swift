@@ -30,7 +30,7 @@ struct APIClientCommand: AsyncParsableCommand {
       let client = APIClient(
         id: id, secretHash: hash, mayAuthenticate: mobileAuthentication, mayManageDevices: endUser,
         mayIntrospect: introspection)
-      guard try await session.store.write({ try $0.insertAPIClient(client) }) else {
+      guard try await session.write({ try $0.insertAPIClient(client) }) else {
         throw CommandError("the client \(id) exists already; a new secret makes \"token-server api-client renew\"")
       }
       options.print(Credentials(id: id, secret: secret))
@@ -48,7 +48,7 @@ struct APIClientCommand: AsyncParsableCommand {
     func run() async throws {
       let session = try await options.open()
       let (secret, hash) = session.newPortalSecret()
-      guard try await session.store.write({ [id] in try $0.renewAPIClient(id, secretHash: hash) }) else {
+      guard try await session.write({ [id] in try $0.renewAPIClient(id, secretHash: hash) }) else {
         throw CommandError("there is no client \(id)")
       }
       options.print(Credentials(id: id, secret: secret))
@@ -70,7 +70,7 @@ struct APIClientCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      guard try await options.open().store.write({ [id] in try $0.deleteAPIClient(id) }) else {
+      guard try await options.open().write({ [id] in try $0.deleteAPIClient(id) }) else {
         throw CommandError("there is no client \(id)")
       }
       options.print(Deleted(clientID: id), "deleted the client \(id)")
@@ -97,7 +97,7 @@ struct APIClientCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let (clients, unreadable) = try await options.open().store.read {
+      let (clients, unreadable) = try await options.open().read {
         (try $0.apiClients(), try $0.unreadableRows(of: ["api_client"]))
       }
       unreadable.forEach(complain)

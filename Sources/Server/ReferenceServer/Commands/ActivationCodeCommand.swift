@@ -31,12 +31,12 @@ struct ActivationCodeCommand: AsyncParsableCommand {
 
   func run() async throws {
     let session = try await options.open()
-    guard try await session.store.read({ [user] in try $0.hasUser(UserID(user)) }) else {
+    guard try await session.read({ [user] in try $0.hasUser(UserID(user)) }) else {
       throw CommandError("there is no user \(user); add one with \"token-server user add\"")
     }
     let (digits, uri, hash) = try await ActivationMaker(session).make()
     let expiresAt = ServerClock.system.now() + Self.lifetime
-    try await session.store.write { [user] in
+    try await session.write { [user] in
       try $0.insertActivationCode(hash, userID: UserID(user), expiresAt: expiresAt)
     }
     let made = Made(user: user, code: digits, uri: uri, expiresIn: Self.lifetime.components.seconds)

@@ -12,7 +12,7 @@ struct ActivationMaker {
   /// - Throws: `CommandError` if the server's address is not known yet.
   init(_ session: AdminSession) async throws {
     let configuration = try session.directory.configuration()
-    let lastIssuer = try await session.store.read { try $0.issuer() }
+    let lastIssuer = try await session.read { try $0.issuer() }
     let ownName = configuration.port == 0 ? nil : configuration.issuer(onPort: configuration.port)
     guard let issuer = configuration.issuer ?? lastIssuer ?? ownName else {
       throw CommandError("the server's address is not known yet: set \"issuer\", or run \"token-server serve\" once")

@@ -4,6 +4,7 @@ import Cryptography
 import DisplayText
 import Foundation
 import ReferenceProtocol
+import Synchronization
 import TokenServerCore
 import TokenServerStore
 
@@ -33,13 +34,60 @@ struct CommonOptions: ParsableArguments {
 
 /// An administrator's command with access to the database; the server may be running.
 struct AdminSession {
-  let store: Store
+  private let store: Store
   let hasher: KeyedHasher
   let directory: ServerDirectory
 
+  init(store: Store, hasher: KeyedHasher, directory: ServerDirectory) {
+    self.store = store
+    self.hasher = hasher
+    self.directory = directory
+  }
+
+  func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+    try await store.read(body)
+  }
+
+  /// As `Store.write`.
+  /// - Throws: also `CommandError`, without a change, if the pepper was rotated since `hasher` was made: what it hashes
+  ///   would be refused once the former pepper is retired.
+  func write<Value: Sendable>(_ change: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+    try await store.write { [hasher] database in
+      guard try hasher.canDecryptKeys(in: database) else {
+        throw CommandError("the pepper was rotated meanwhile, and nothing was changed: run the command again")
+      }
+      return try change(database)
+    }
+  }
+
+  /// As `write`, for a change to which something belongs that the command made before.
+  /// - Parameter undo: called before an error is thrown, with whether the change may be stored nevertheless: the
+  ///   database was asked to commit it.
+  func write(
+    undo: (_ mayBeStored: Bool) -> Void, _ change: @escaping @Sendable (Database) throws -> Void
+  ) async throws {
+    let attempt = Attempt()
+    do {
+      try await write { database in
+        attempt.hasEnded.store(false, ordering: .relaxed)
+        try change(database)
+        attempt.hasEnded.store(true, ordering: .relaxed)
+      }
+    } catch {
+      undo(attempt.hasEnded.load(ordering: .relaxed))
+      throw error
+    }
+  }
+
+  /// What is known of a change that the database may run more than once.
+  private final class Attempt: Sendable {
+    /// Whether its last run has ended without an error.
+    let hasEnded = Atomic(false)
+  }
+
   /// - Throws: `CommandError` if there is no such user.
   func requireUser(_ user: String) async throws {
-    guard try await store.read({ try $0.hasUser(UserID(user)) }) else {
+    guard try await read({ try $0.hasUser(UserID(user)) }) else {
       throw CommandError("there is no user \(user)")
     }
   }
@@ -52,7 +100,7 @@ struct AdminSession {
 
   /// Makes a change and wakes the running server, which notifies the devices.
   func change(_ body: @escaping @Sendable (Database) throws -> Effects) async throws {
-    try await store.write { try $0.post(body($0), now: ServerClock.system.now()) }
+    try await write { try $0.post(body($0), now: ServerClock.system.now()) }
     if store.sharedBy != nil { await store.notifyServers() } else { WakePipe(path: directory.wakePipeFile).ring() }
   }
 }

@@ -88,7 +88,7 @@ struct DeviceCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let (entries, unreadable) = try await options.open().store.read { database in
+      let (entries, unreadable) = try await options.open().read { database in
         let entries = try database.devices().map { Entry($0, try database.profiles(on: $0.id)) }
         return (entries, try database.unreadableRows(of: ["device", "profile"]))
       }
@@ -114,7 +114,7 @@ struct DeviceCommand: AsyncParsableCommand {
 
     func run() async throws {
       let session = try await options.open()
-      let isThere = try await session.store.read { [device] in try $0.hasDevice(ClientID(device)) }
+      let isThere = try await session.read { [device] in try $0.hasDevice(ClientID(device)) }
       guard isThere else { throw CommandError("there is no device \(device)") }
       let now = ServerClock.system.now()
       try await session.change { [device] in try $0.deleteDevice(ClientID(device), now: now) }

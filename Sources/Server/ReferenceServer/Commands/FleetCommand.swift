@@ -54,7 +54,8 @@ struct FleetCommand: AsyncParsableCommand {
     let expiresAt = now + .seconds(86400 * days)
     // First, so that no code is stored whose file cannot be written there.
     try makeFolder(output)
-    try await session.store.write { database in
+    // Without the files nobody has the codes, also if they may be stored.
+    try await session.write(undo: { _ in rmdir(output) }) { database in
       for (row, activation) in enrollments {
         _ = try database.insertUser(UserID(row.user), now: now)
         try database.insertActivationCode(activation.hash, userID: UserID(row.user), expiresAt: expiresAt)

@@ -37,12 +37,22 @@ struct FleetTokenCommand: AsyncParsableCommand {
       let now = ServerClock.system.now()
       // First, so that no token is stored whose file cannot be written.
       if let uri, let maker { try ServerDirectory.write(Array("\(maker.fleetURI(token))\n".utf8), to: uri) }
-      let isAdded = try await session.store.write { try $0.insertFleetToken(hash, name: name, now: now) }
-      guard isAdded else {
-        if let uri { unlink(uri) }
-        throw CommandError("the fleet token \(name) already exists")
+      try await session.write(undo: { keepOrRemoveFile(mayBeStored: $0) }) { database in
+        guard try database.insertFleetToken(hash, name: name, now: now) else {
+          throw CommandError("the fleet token \(name) already exists")
+        }
       }
       options.print(Added(name: name, token: token), "token: \(token)")
+    }
+
+    /// After an error. Nothing else has the fleet token: its file is kept if it may be stored.
+    private func keepOrRemoveFile(mayBeStored: Bool) {
+      guard let uri else { return }
+      guard mayBeStored else {
+        unlink(uri)
+        return
+      }
+      complain("warning: the fleet token \(name) may be stored nevertheless, so \(uri) is kept: use it, or delete both")
     }
   }
 
@@ -58,7 +68,7 @@ struct FleetTokenCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      let isDeleted = try await options.open().store.write { [name] in try $0.deleteFleetToken(named: name) }
+      let isDeleted = try await options.open().write { [name] in try $0.deleteFleetToken(named: name) }
       guard isDeleted else { throw CommandError("there is no fleet token \(name)") }
       options.print(Deleted(name: name), "deleted the fleet token \(name)")
     }

@@ -80,13 +80,23 @@ struct ServeCommand: AsyncParsableCommand {
         fflush(nil)
       }
     } catch let error as IOError {
-      let addresses =
-        ["\(configuration.listen):\(configuration.port)"]
-        + (configuration.operations.map { ["\($0.listen):\($0.port) (operations)"] } ?? [])
-      throw CommandError(
-        "cannot listen on \(addresses.joined(separator: " or ")): \(String(cString: strerror(error.errnoCode)))")
+      throw CommandError(configuration.listenFailure(error.errnoCode))
     } catch let error as SocketAddressError.UnknownHost {
       throw CommandError("\"listen\" is not an address of this machine: \(error.host)")
     } catch { throw CommandError("\(error)") }
+  }
+}
+
+extension ServerConfiguration {
+  /// That the server cannot listen at its addresses, and why.
+  /// - Parameter number: `errno`.
+  func listenFailure(_ number: Int32) -> String {
+    let addresses =
+      ["\(listen):\(port)"] + (operations.map { ["\($0.listen):\($0.port) (operations)"] } ?? [])
+    let text = "cannot listen on \(addresses.joined(separator: " or ")): \(String(cString: strerror(number)))"
+    let hasPrivilegedPort = [port, operations?.port ?? 0].contains { (1..<1024).contains($0) }
+    guard number == EACCES, hasPrivilegedPort else { return text }
+    return text
+      + "; a port below 1024 needs the capability CAP_NET_BIND_SERVICE: with the Debian package, see README.Debian"
   }
 }

@@ -55,7 +55,7 @@ struct TransactionCommand: AsyncParsableCommand {
 
     func run() async throws {
       let now = ServerClock.system.now()
-      let (entries, holds, unreadable) = try await options.open().store.read { [limit] database in
+      let (entries, holds, unreadable) = try await options.open().read { [limit] database in
         let holds = try database.holds(now: now)
         let ends = Dictionary(holds.map { ($0.userID, $0.until) }) { first, _ in first }
         let entries = try database.transactions(limit: limit).map { transaction, denialReason in

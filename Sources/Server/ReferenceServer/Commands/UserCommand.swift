@@ -21,7 +21,7 @@ struct UserCommand: AsyncParsableCommand {
     func run() async throws {
       let user = try validated(user, as: "a user")
       let now = ServerClock.system.now()
-      let isAdded = try await options.open().store.write { try $0.insertUser(UserID(user), now: now) }
+      let isAdded = try await options.open().write { try $0.insertUser(UserID(user), now: now) }
       guard isAdded else { throw CommandError("the user \(user) already exists") }
       options.print(Added(user: user), "added the user \(user)")
     }
@@ -71,7 +71,7 @@ struct UserCommand: AsyncParsableCommand {
       let now = ServerClock.system.now()
       let session = try await options.open()
       try await session.requireUser(user)
-      let wasHeld = try await session.store.write { [user] in try $0.endHold(of: UserID(user), now: now) }
+      let wasHeld = try await session.write { [user] in try $0.endHold(of: UserID(user), now: now) }
       options.print(
         Resumed(user: user, wasHeld: wasHeld),
         wasHeld ? "the hold on \(user) has ended" : "\(user) was not on hold")

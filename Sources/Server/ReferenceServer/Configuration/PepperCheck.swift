@@ -45,8 +45,7 @@ extension ServerDirectory {
   /// exclude each other.
   /// - Throws: `DirectoryError` if there are keys and none of them can be decrypted.
   func verifyPepper(_ hasher: KeyedHasher, of store: Store) async throws {
-    let keys = try await store.writeBesideRequests { try $0.sealedServerKeys(atMost: KeyedHasher.keysToTry) }
-    guard hasher.canDecrypt(keys) else { throw wrongPepper }
+    guard try await store.writeBesideRequests({ try hasher.canDecryptKeys(in: $0) }) else { throw wrongPepper }
   }
 
   private var wrongPepper: DirectoryError {
@@ -68,14 +67,16 @@ extension ServerDirectory {
 
 extension KeyedHasher {
   /// How many keys of the database are tried.
-  fileprivate static let keysToTry = 16
+  private static let keysToTry = 16
 
-  /// Whether one of the first keys can be decrypted, or there are none.
   fileprivate func canDecryptKeys(of store: Store) async throws -> Bool {
-    canDecrypt(try await store.read { try $0.sealedServerKeys(atMost: Self.keysToTry) })
+    try await store.read { try canDecryptKeys(in: $0) }
   }
 
-  fileprivate func canDecrypt(_ keys: [(fingerprint: String, sealedSecret: [UInt8])]) -> Bool {
-    keys.isEmpty || keys.contains { (try? open($0.sealedSecret, of: $0.fingerprint)) != nil }
+  /// Whether one of the first keys can be decrypted, or there are none. A transaction that changes something and a
+  /// rotation exclude each other.
+  func canDecryptKeys(in database: Database) throws -> Bool {
+    let keys = try database.sealedServerKeys(atMost: Self.keysToTry)
+    return keys.isEmpty || keys.contains { (try? open($0.sealedSecret, of: $0.fingerprint)) != nil }
   }
 }

@@ -40,10 +40,14 @@ struct ServerDirectory: Sendable {
 
   /// Opens the database that the configuration names, and creates or updates its tables.
   /// - Parameter isNew: whether the database file is a new one, which is empty.
+  /// - Throws: `StorageUnavailableError` only if PostgreSQL cannot be used.
   func openStore(_ database: ServerConfiguration.Database?, isNew: Bool = false) async throws -> Store {
     if let database {
       let store = try Store(PostgreSQLAddress(database.url), connections: database.connections)
-      try await store.measureClock(.system)
+      do { try await store.measureClock(.system) } catch {
+        store.close()
+        throw error
+      }
       return store
     }
     guard FileManager.default.fileExists(atPath: databaseFile) else {
@@ -73,13 +77,20 @@ struct ServerDirectory: Sendable {
     return [UInt8](data)
   }
 
-  /// Creates a new file with the given mode and makes it durable.
+  /// Creates a new file with the given mode and makes it durable; leaves none if that fails.
   static func write(_ bytes: [UInt8], to path: String, mode: mode_t = 0o600) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)
     guard descriptor >= 0 else {
       throw DirectoryError(description: "cannot create \(path): \(String(cString: strerror(errno)))")
     }
     defer { close(descriptor) }
+    do { try fill(descriptor, with: bytes, path) } catch {
+      unlink(path)
+      throw error
+    }
+  }
+
+  private static func fill(_ descriptor: Int32, with bytes: [UInt8], _ path: String) throws {
     var written = 0
     while written < bytes.count {
       let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress! + written, bytes.count - written) }

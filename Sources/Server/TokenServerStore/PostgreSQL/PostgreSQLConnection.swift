@@ -28,16 +28,9 @@ final class PostgreSQLConnection {
 
   /// Connects within 5 seconds for each address of the host, or the `connect_timeout` of the URI.
   init(to address: PostgreSQLAddress) throws {
-    // The URI replaces what comes before it.
-    let parameters = [
-      ("connect_timeout", "\(address.connectTimeout)"), ("tcp_user_timeout", "15000"), ("keepalives_idle", "30"),
-      ("keepalives_interval", "10"),
-      ("keepalives_count", "3"), ("fallback_application_name", "token-server"), ("dbname", address.uri),
-      ("client_encoding", "UTF8"),
-    ]
-    guard
-      let connection = withCStrings(parameters.map(\.0), parameters.map(\.1), { PQconnectdbParams($0, $1, 1) })
-    else { throw PostgreSQLError(state: "", message: "no memory for a connection") }
+    guard let connection = Self.withParameters(of: address, { PQconnectdbParams($0, $1, 1) }) else {
+      throw PostgreSQLError(state: "", message: "no memory for a connection")
+    }
     self.connection = connection
     guard PQstatus(connection) == CONNECTION_OK else { throw lost() }
     PQsetnonblocking(connection, 1)
@@ -51,6 +44,28 @@ final class PostgreSQLConnection {
   }
 
   deinit { PQfinish(connection) }
+
+  /// Whether the database is out of reach, or does not accept connections yet, such as while it recovers. False if it
+  /// refuses this program's, such as for a wrong password. Takes as long as `init`.
+  static func isUnavailable(at address: PostgreSQLAddress) -> Bool {
+    let response = withParameters(of: address) { PQpingParams($0, $1, 1) }
+    return response == PQPING_NO_RESPONSE || response == PQPING_REJECT
+  }
+
+  /// Calls `body` with the names and the values of the parameters of a connection.
+  private static func withParameters<Result>(
+    of address: PostgreSQLAddress,
+    _ body: (UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<UnsafePointer<CChar>?>) -> Result
+  ) -> Result {
+    // The URI replaces what comes before it.
+    let parameters = [
+      ("connect_timeout", "\(address.connectTimeout)"), ("tcp_user_timeout", "15000"), ("keepalives_idle", "30"),
+      ("keepalives_interval", "10"),
+      ("keepalives_count", "3"), ("fallback_application_name", "token-server"), ("dbname", address.uri),
+      ("client_encoding", "UTF8"),
+    ]
+    return withCStrings(parameters.map(\.0), parameters.map(\.1), body)
+  }
 
   /// Whether it can no longer be used: it has failed, or the database did not answer in time.
   var isLost: Bool { isBroken || PQstatus(connection) != CONNECTION_OK }

@@ -17,8 +17,18 @@ final class PostgreSQLDatabase: SQLDatabase {
   private let patience: Duration
 
   /// Creates or updates the tables.
+  /// - Throws: `StorageUnavailableError`, also if the database cannot be reached or does not accept connections yet;
+  ///   `PostgreSQLError` if it refuses this program's connection or its tables.
   static func migrate(_ address: PostgreSQLAddress) throws {
-    try PostgreSQLSchema.migrate(PostgreSQLConnection(to: address))
+    try PostgreSQLSchema.migrate(connection(to: address))
+  }
+
+  private static func connection(to address: PostgreSQLAddress) throws -> PostgreSQLConnection {
+    do { return try PostgreSQLConnection(to: address) } catch let error as PostgreSQLError {
+      if PostgreSQLConnection.isUnavailable(at: address) { throw error.unavailable }
+    }
+    // It may accept connections only since then.
+    return try PostgreSQLConnection(to: address)
   }
 
   /// Each connection is opened at its first transaction.

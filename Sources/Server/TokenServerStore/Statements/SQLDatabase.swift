@@ -98,6 +98,9 @@ package struct StorageUnavailableError: Error, CustomStringConvertible {
 
   private static let busyReason = "busy"
 
+  /// Whether it can end while the program stays the same.
+  package var mayPass: Bool { reason != Self.laterVersion.reason }
+
   /// The database has migrations that this program does not know.
   static let laterVersion = Self(
     reason: "later version", description: "the database was changed by a later version of token-server: update it")

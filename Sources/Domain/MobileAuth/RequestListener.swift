@@ -140,10 +140,11 @@ package struct RequestListener: Sendable {
   }
 
   private func refresh() async throws(TokenServerError) {
+    let number = inbox.pending.nextList()
     let list = try await server.pendingRequests()
     // A listener that was ended must not overwrite what its successor has read.
     guard !Task.isCancelled else { throw .unreachable("canceled") }
-    inbox.replace(requestsOf: server.id, with: list)
+    inbox.replace(requestsOf: server.id, with: list, number: number)
     for pending in inbox.blocked.unreported(of: server.id) { notify(pending) }
   }
 

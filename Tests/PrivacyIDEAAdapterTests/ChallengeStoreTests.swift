@@ -15,11 +15,18 @@ import Testing
     return .object(members)
   }
 
-  private func nonces(after list: [JSONValue]) -> Set<String> {
-    _ = store.replace(
+  private func verified(_ list: [JSONValue]) -> ChallengeStore.VerifiedList {
+    store.verify(
       list, of: AccountID("alice"), serial: ChallengeTests.serial, key: ChallengeTests.serverKey.publicKey,
       now: MonotonicInstant(uptime: .zero), serverMilliseconds: 0)
-    return Set(store.entries.values.map(\.challenge.nonce))
+  }
+
+  private var nonces: Set<String> { Set(store.entries.values.map(\.challenge.nonce)) }
+
+  private func nonces(after list: [JSONValue]) -> Set<String> {
+    let number = store.nextList()
+    _ = store.replace(with: verified(list), number: number)
+    return nonces
   }
 
   /// A server that lists forged challenges would otherwise cost a verification for each of them, with every list.
@@ -39,5 +46,30 @@ import Testing
     let list = (0...most).map { element("NONCE\($0)") }
     #expect(nonces(after: list) == Set((0..<most).map { "NONCE\($0)" }))
     #expect(nonces(after: list).count == most + 1)
+  }
+
+  @Test("A list that was requested before the one applied last changes nothing") func lateList() {
+    let (first, second) = (store.nextList(), store.nextList())
+    #expect(store.replace(with: verified([element("NEW")]), number: second) == nil)
+    #expect(store.replace(with: verified([element("FORGED", isForged: true)]), number: first) == nil)
+    #expect(nonces == ["NEW"] && store.changes == 1)
+    #expect(nonces(after: []).isEmpty && store.changes == 2)
+  }
+
+  /// Fails if a list gives a counted choice back, or restores a challenge that this token has answered.
+  @Test("A choice that is counted, and an answer, while a list is verified stay") func meanwhile() {
+    let list = [element("CHOICE"), element("ANSWERED")]
+    let (choice, answered) = (
+      store.transaction(serial: ChallengeTests.serial, nonce: "CHOICE"),
+      store.transaction(serial: ChallengeTests.serial, nonce: "ANSWERED")
+    )
+    #expect(nonces(after: list) == ["CHOICE", "ANSWERED"])
+    let number = store.nextList()
+    let verified = verified(list)
+    #expect(store.countWrongChoice(choice) == 1)
+    store.finish(answered)
+    _ = store.replace(with: verified, number: number)
+    #expect(nonces == ["CHOICE"])
+    #expect(store.entry(choice)?.wrongChoices == 1)
   }
 }

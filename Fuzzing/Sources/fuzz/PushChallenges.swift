@@ -53,9 +53,11 @@ private func replace(_ elements: [JSONValue]) {
   let book = ChallengeStore(of: TokenServerID("pi.example"))
   let now = MonotonicInstant(uptime: .zero)
   for _ in 0..<2 {
-    _ = book.replace(
+    let number = book.nextList()
+    let list = book.verify(
       elements, of: AccountID("ann"), serial: "PIPU1", key: Keys.pushServer.publicKey, now: now,
       serverMilliseconds: 1_795_253_339_000)
+    _ = book.replace(with: list, number: number)
   }
   for (transaction, entry) in book.entries {
     _ = (entry.challenge.question.sanitized, book.countWrongChoice(transaction))

@@ -24,6 +24,16 @@ final class ChallengeStore: Sendable {
     /// bounded.
     var answered: [TransactionID] = []
     var parseErrors: [AccountID: String] = [:]
+    var lists = ListOrder<AccountID>()
+    var changes = 0
+  }
+
+  /// An account's list of open challenges with valid signatures.
+  struct VerifiedList: Sendable {
+    fileprivate let account: AccountID
+    fileprivate var entries: [TransactionID: Entry] = [:]
+    /// Why an element was dropped.
+    fileprivate var parseError: String?
   }
 
   private static let rememberedAnswers = 256
@@ -40,23 +50,27 @@ final class ChallengeStore: Sendable {
 
   func entry(_ transaction: TransactionID) -> Entry? { state.withLock { $0.entries[transaction] } }
 
-  /// Replaces an account's list of open challenges. Of unknown ones, at most `mostVerified` are verified, and none
+  /// How often the challenges of an account became others by a list.
+  var changes: Int { state.withLock { $0.changes } }
+
+  /// Returns the number of a list that is requested after this.
+  func nextList() -> Int { state.withLock { $0.lists.next() } }
+
+  /// Verifies an account's list of open challenges. Of unknown ones, at most `mostVerified` are verified, and none
   /// after `mostForged` forged ones, so that a lying server cannot keep the processor busy with each list.
-  /// - Returns: whether the list changed, and why an element was dropped, if that was not reported before.
-  func replace(
+  func verify(
     _ elements: [JSONValue], of account: AccountID, serial: String, key: RSAPublicKey, now: MonotonicInstant,
     serverMilliseconds: Int64
-  ) -> (hasChanged: Bool, parseError: String?) {
+  ) -> VerifiedList {
     let (known, answered) = state.withLock { ($0.entries, Set($0.answered)) }
-    var fresh: [TransactionID: Entry] = [:]
-    var parseError: String?
+    var list = VerifiedList(account: account)
     var (verified, forged) = (0, 0)
     for (index, element) in elements.enumerated() {
       let nonce = element["nonce"]?.text ?? ""
       let transaction = self.transaction(serial: serial, nonce: nonce)
       guard !answered.contains(transaction) else { continue }
       if let entry = known[transaction], entry.account == account {
-        fresh[transaction] = entry
+        list.entries[transaction] = entry
         continue
       }
       guard verified < Self.mostVerified, forged < Self.mostForged else { continue }
@@ -64,21 +78,33 @@ final class ChallengeStore: Sendable {
       verified += 1
       do throws(PushChallenge.ParseError) {
         let challenge = try PushChallenge(element, for: serial, verifiedWith: key)
-        fresh[transaction] = Entry(
+        list.entries[transaction] = Entry(
           challenge: challenge, account: account, firstSeen: now,
           seenAtMilliseconds: serverMilliseconds + Int64(index))
       } catch {
         if error == .forged || error == .forgedCapabilities { forged += 1 }
-        parseError = "a challenge was dropped: \(error)"
+        list.parseError = "a challenge was dropped: \(error)"
       }
     }
+    return list
+  }
+
+  /// Replaces the challenges of the list's account, unless a newer list of it was applied before. What has happened to
+  /// a challenge since the list was verified stays.
+  /// - Parameter number: of `nextList`, from before the list was requested.
+  /// - Returns: why an element was dropped, if that was not reported before.
+  func replace(with list: VerifiedList, number: Int) -> String? {
+    let account = list.account
     return state.withLock { state in
+      guard state.lists.apply(number, of: account) else { return nil }
       let former = state.entries.filter { $0.value.account == account }
-      let hasChanged = Set(former.keys) != Set(fresh.keys)
-      state.entries = state.entries.filter { $0.value.account != account }.merging(fresh) { $1 }
-      let isNews = parseError != nil && state.parseErrors[account] != parseError
-      state.parseErrors[account] = parseError
-      return (hasChanged, isNews ? parseError : nil)
+      var entries = list.entries.merging(former.filter { list.entries[$0.key] != nil }) { $1 }
+      for transaction in state.answered { entries[transaction] = nil }
+      if Set(former.keys) != Set(entries.keys) { state.changes += 1 }
+      state.entries = state.entries.filter { $0.value.account != account }.merging(entries) { $1 }
+      let isNews = list.parseError != nil && state.parseErrors[account] != list.parseError
+      state.parseErrors[account] = list.parseError
+      return isNews ? list.parseError : nil
     }
   }
 

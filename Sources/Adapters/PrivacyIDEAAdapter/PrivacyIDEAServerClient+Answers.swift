@@ -124,7 +124,7 @@ extension PrivacyIDEAServerClient {
   private func refusal(of response: SealedResponse, _ message: String?) async -> TokenServerError {
     let (pending, noReason) = (response.request.pending, "it was not recorded")
     guard let account = try? self.account(pending.account) else { return .notEnrolled }
-    switch await poll(account).fault {
+    switch await poll(account) {
     case .offline(let fault) where fault.effect == .retry: return fault
     case .some: return unconfirmed.remove(response.idempotencyKey) ? Self.unknown : .answerInvalid(message ?? noReason)
     case nil: break
@@ -160,7 +160,7 @@ extension PrivacyIDEAServerClient {
   package func status(
     of transaction: TransactionID, account id: AccountID
   ) async throws(TokenServerError) -> RemoteStatus {
-    switch await poll(try account(id)).fault {
+    switch await poll(try account(id)) {
     case .offline(let fault): throw fault
     case .some(let fault): throw .refused("\(fault)")
     case nil:

@@ -118,7 +118,9 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
     var knownGone = 0
     // A hint that arrives during a round ends the pause after it.
     var seen = hinted.generation
-    _ = try await round()
+    try await round()
+    // A list that an answer or a query has read changes the challenges, too.
+    var known = challenges.changes
     yield(.connected)
     // privacyIDEA sends the hint before it stores the challenge: the round after it may come too early.
     var isEarly = false
@@ -129,9 +131,11 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
       try await hinted.wait(beyond: seen, until: next, in: environment)
       let isHinted = hinted.generation != seen
       seen = hinted.generation
-      let hasChanged = try await round()
-      isEarly = isHinted && !hasChanged
-      if hasChanged { yield(.pendingChanged) }
+      try await round()
+      let changes = challenges.changes
+      isEarly = isHinted && changes == known
+      if changes != known { yield(.pendingChanged) }
+      known = changes
       let gone = state.withLock { state in state.pollStates.values.filter(\.isGone).count }
       if gone > knownGone { yield(.revoked) }
       knownGone = gone
@@ -144,7 +148,7 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
 
   package func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {
     let lastRound = state.withLock { $0.lastRound }
-    if lastRound.map({ environment.now - $0 > Self.freshness }) ?? true { _ = try await round() }
+    if lastRound.map({ environment.now - $0 > Self.freshness }) ?? true { try await round() }
     return challenges.entries.map { transaction, entry in
       let challenge = entry.challenge
       let summary = RequestSummary(type: challenge.title.sanitized, choices: choice(of: entry))
@@ -159,9 +163,8 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
   // MARK: Polls
 
   /// Polls the accounts that are due.
-  /// - Returns: whether a list has changed.
   /// - Throws: if every poll failed because of the server.
-  private func round() async throws(TokenServerError) -> Bool {
+  private func round() async throws(TokenServerError) {
     let now = environment.now
     let due = state.withLock { state in
       accounts.filter { account in
@@ -169,29 +172,25 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
         return !standing.isGone && standing.nextPoll <= now
       }
     }
-    var hasChanged = false
     var faults: [PollError] = []
     for batch in stride(from: 0, to: due.count, by: Self.concurrentPolls) {
-      await withTaskGroup(of: (Bool, PollError?).self) { group in
+      await withTaskGroup(of: PollError?.self) { group in
         for account in due[batch..<min(batch + Self.concurrentPolls, due.count)] {
           group.addTask { await self.poll(account) }
         }
-        for await (changed, fault) in group {
-          hasChanged = hasChanged || changed
-          if let fault { faults.append(fault) }
-        }
+        for await fault in group { if let fault { faults.append(fault) } }
       }
     }
     state.withLock { $0.lastRound = environment.now }
     if faults.count == due.count, let fault = faults.first, let fault = TokenServerError(everywhere: fault) {
       throw fault
     }
-    return hasChanged
   }
 
-  /// - Returns: whether the list has changed, and why the poll failed, if it did.
-  func poll(_ account: Account) async -> (hasChanged: Bool, fault: PollError?) {
+  /// - Returns: why the poll failed; nil if it did not.
+  func poll(_ account: Account) async -> PollError? {
     let isLast = isLastPoll(of: account.id)
+    let number = challenges.nextList()
     do throws(PollError) {
       let list = try await client.poll(
         serial: account.serial, key: account.keys.device, onNewConnection: isLast)
@@ -199,19 +198,21 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
         environment.report(.trouble(account.id, "\(PollError.clock(drift)); corrected"))
       }
       let now = environment.now
-      let (hasChanged, parseError) = challenges.replace(
+      let verified = challenges.verify(
         list.elements, of: account.id, serial: account.serial, key: account.keys.server, now: now,
         serverMilliseconds: client.clock.now ?? 0)
-      if let parseError { environment.report(.trouble(account.id, parseError)) }
+      if let parseError = challenges.replace(with: verified, number: number) {
+        environment.report(.trouble(account.id, parseError))
+      }
       let isQuiet = challenges.entries.isEmpty
       state.withLock { state in
         state.pollStates[account.id] = nil
         if !isQuiet { state.lastOpen = now }
       }
-      return (hasChanged, nil)
+      return nil
     } catch {
       note(error, of: account.id, isLastPoll: isLast)
-      return (false, error)
+      return error
     }
   }
 

@@ -10,6 +10,7 @@ final class BlockedRequests: Sendable {
     var order: [TransactionID] = []
     /// Requests that are already in the audit log.
     var reported: Set<TransactionID> = []
+    var lists = ListOrder<TokenServerID>()
 
     mutating func insert(_ request: PendingMobileAuthRequest) {
       if requests.updateValue(request, forKey: request.transaction) == nil { order.append(request.transaction) }
@@ -24,11 +25,17 @@ final class BlockedRequests: Sendable {
 
   private let state = Mutex(State())
 
-  /// Replaces a server's blocked requests. Expired requests stay: their expiry still has to be logged.
-  /// - Parameter blocked: oldest first.
-  func replace(requestsOf server: TokenServerID, with blocked: [PendingMobileAuthRequest], now: MonotonicInstant) {
+  /// Replaces a server's blocked requests, unless those of a newer list are there. Expired requests stay: their expiry
+  /// still has to be logged.
+  /// - Parameters:
+  ///   - blocked: oldest first.
+  ///   - number: of the list.
+  func replace(
+    requestsOf server: TokenServerID, with blocked: [PendingMobileAuthRequest], number: Int, now: MonotonicInstant
+  ) {
     let transactions = Set(blocked.map(\.transaction))
     state.withLock { state in
+      guard state.lists.apply(number, of: server) else { return }
       state.removeAll { $0.server == server && $0.deadline > now && !transactions.contains($0.transaction) }
       for request in blocked { state.insert(request) }
     }

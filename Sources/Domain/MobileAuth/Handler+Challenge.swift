@@ -35,7 +35,8 @@ extension Handler {
     }
   }
 
-  /// Asks the user for a decision.
+  /// Asks the user for a decision, unless the request has ended. If it ends while an answer is made, there is no
+  /// answer; but what was counted or deleted because of the entry is the outcome.
   /// - Parameters:
   ///   - opened: the verified request; nil to fetch it again, after an answer that did not count.
   ///   - pinEnd: until when nothing must replace this request, even if the panel is not touched.
@@ -44,15 +45,21 @@ extension Handler {
     _ pending: PendingMobileAuthRequest, _ opened: MobileAuthRequest?, at server: any TokenServerClient,
     pinnedUntil pinEnd: MonotonicInstant, after failure: AuthenticationStep.Failure?
   ) async throws -> ChallengeOutcome {
+    guard environment.now < pending.deadline else { return .expired }
+    guard inbox.pending.contains(pending.transaction) else { return .closed }
     let touch = Touch(pinnedUntil: pinEnd, answer: inbox.panel.startedAnswer)
     return try await withThrowingTaskGroup(of: ChallengeOutcome.self) { group in
-      defer { group.cancelAll() }
       // First: the LED waits for it.
       group.addTask { try await ask(pending, opened, at: server, touch, after: failure) }
       group.addTask { try await expire(pending, touch) }
       group.addTask { try await watch(pending, touch) }
-      guard let first = try await group.next() else { throw CancellationError() }
-      return first
+      let first = await group.nextResult()
+      group.cancelAll()
+      while let other = await group.nextResult() {
+        if case .success(.refused(let fault)) = other, fault.concernsAccount { return ChallengeOutcome.refused(fault) }
+      }
+      guard let first else { throw CancellationError() }
+      return try first.get()
     }
   }
 

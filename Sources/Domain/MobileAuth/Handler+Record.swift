@@ -67,23 +67,21 @@ extension Handler {
     report(outcome.event, pending, authenticator: outcome.authenticator)
   }
 
-  /// Ends a request that has left the pending list. Queries the server for the reason in the background.
+  /// Ends a request that has left the pending list. Queries the server for the reason in the background: an answer
+  /// elsewhere, or the portal or the server ended it. A request that is open all the same is asked for again when a
+  /// list has it.
   func finishElsewhere(_ pending: PendingMobileAuthRequest, at server: any TokenServerClient) {
     inbox.finish(pending)
     deliveries.start(pending.transaction, to: pending.server, as: .ending) { _ in
-      finish(pending, await outcomeElsewhere(pending, at: server))
+      switch try? await server.status(of: pending.transaction, account: pending.account).state {
+      case .open?:
+        finish(pending, .delisted("no longer listed by the token server, which calls it open"))
+        inbox.pending.forgetEnd(of: pending)
+      case let state?: finish(pending, .elsewhere(state))
+      case nil: finish(pending, pending.unexplainedEnding(at: environment.now))
+      }
       return .finished(shows: [])
     }
-  }
-
-  /// The reason why the request ended: an answer elsewhere, or the portal or the server ended it.
-  private func outcomeElsewhere(
-    _ pending: PendingMobileAuthRequest, at server: any TokenServerClient
-  ) async -> RequestOutcome {
-    guard let status = try? await server.status(of: pending.transaction, account: pending.account) else {
-      return pending.unexplainedEnding(at: environment.now)
-    }
-    return .elsewhere(status.state)
   }
 
   /// Ends a request before an answer was sent. The request of a locked account stays pending.

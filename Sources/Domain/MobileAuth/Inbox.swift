@@ -23,10 +23,15 @@ package struct Inbox: Sendable {
     connectivity = Connectivity(changes: changes)
   }
 
-  /// Replaces a server's pending list, newest first. At most `PendingRequests.longestList` requests are taken.
-  package func replace(requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest]) {
-    let blockedRequests = pending.replace(requestsOf: server, with: list)
-    blocked.replace(requestsOf: server, with: blockedRequests, now: environment.now)
+  /// Replaces a server's pending list, newest first, unless a newer list was applied before. At most
+  /// `PendingRequests.longestList` requests are taken.
+  /// - Parameter number: of `PendingRequests.nextList`, from before the list was requested; nil for the newest list.
+  package func replace(
+    requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest], number: Int? = nil
+  ) {
+    let number = number ?? pending.nextList()
+    guard let blockedRequests = pending.replace(requestsOf: server, with: list, number: number) else { return }
+    blocked.replace(requestsOf: server, with: blockedRequests, number: number, now: environment.now)
     changes.raise()
   }
 

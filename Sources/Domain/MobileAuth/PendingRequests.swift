@@ -19,6 +19,11 @@ package final class PendingRequests: Sendable {
       order.append(transaction)
       if order.count > PendingRequests.rememberedOutcomes { all.remove(order.removeFirst()) }
     }
+
+    mutating func forget(_ transaction: TransactionID) {
+      guard all.remove(transaction) != nil else { return }
+      order.removeAll { $0 == transaction }
+    }
   }
 
   private struct State {
@@ -27,6 +32,7 @@ package final class PendingRequests: Sendable {
     var announced = AnnouncedRequests()
     var finished: [TokenServerID: RecentOutcomes] = [:]
     var expiredUnannounced: [TokenServerID: Int] = [:]
+    var lists = ListOrder<TokenServerID>()
 
     mutating func dropExpired(now: MonotonicInstant) {
       for (transaction, request) in requests where request.deadline <= now {
@@ -48,15 +54,20 @@ package final class PendingRequests: Sendable {
 
   // MARK: The lists
 
+  /// Returns the number of a list that is requested after this.
+  func nextList() -> Int { state.withLock { $0.lists.next() } }
+
   /// Replaces a server's pending list, newest first. At most `longestList` requests are taken. Deadlines can only
   /// become earlier.
-  /// - Returns: the server's blocked requests, oldest first.
+  /// - Parameter number: of `nextList`.
+  /// - Returns: the server's blocked requests, oldest first; nil, without a change, if a newer list was applied before.
   func replace(
-    requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest]
-  ) -> [PendingMobileAuthRequest] {
+    requestsOf server: TokenServerID, with list: [PendingMobileAuthRequest], number: Int
+  ) -> [PendingMobileAuthRequest]? {
     let now = environment.now
     let list = list.prefix(Self.longestList)
     return state.withLock { state in
+      guard state.lists.apply(number, of: server) else { return nil }
       state.dropExpired(now: now)
       let former = state.requests
       let finished = state.finished[server]?.all ?? []
@@ -83,6 +94,11 @@ package final class PendingRequests: Sendable {
       state.announced.remove(transaction)
       state.finished[request.server, default: RecentOutcomes()].remember(transaction)
     }
+  }
+
+  /// Takes back that the request has ended: a later list can restore it.
+  func forgetEnd(of request: PendingMobileAuthRequest) {
+    state.withLock { $0.finished[request.server]?.forget(request.transaction) }
   }
 
   /// Deletes all requests of a server that was removed.

@@ -53,8 +53,8 @@ package struct RequestListener: Sendable {
         var isRemoval = false
         if case .unconfirmedRemoval = fault { isRemoval = true }
         let isStopped = fault.effect == .stop
+        if fault.effect == .wipeServer, wipe(because: fault) { return }
         inbox.connectivity.set(isRemoval || isStopped ? .stopped : .disconnected, to: server.id, because: fault)
-        if fault.effect == .wipeServer { return wipe(because: fault) }
         environment.report(isStopped ? .stopped(server.id, fault) : .disconnected(server.id, fault))
         if environment.now - started >= Self.healthyAfter { retry.reset() }
         var pause = retry.next()
@@ -140,10 +140,11 @@ package struct RequestListener: Sendable {
   }
 
   private func refresh() async throws(TokenServerError) {
+    let number = inbox.pending.nextList()
     let list = try await server.pendingRequests()
     // A listener that was ended must not overwrite what its successor has read.
     guard !Task.isCancelled else { throw .unreachable("canceled") }
-    inbox.replace(requestsOf: server.id, with: list)
+    inbox.replace(requestsOf: server.id, with: list, number: number)
     for pending in inbox.blocked.unreported(of: server.id) { notify(pending) }
   }
 
@@ -167,38 +168,52 @@ package struct RequestListener: Sendable {
     }
   }
 
+  /// - Throws: also if an account that the server has removed, or its keys, cannot be deleted here: the server is
+  /// queried again later.
   private func validate() async throws(TokenServerError) {
     let validation = try await server.validate()
-    for account in validation.removedAccounts { revokeLocally(account, by: .userDeregistered) }
     for account in validation.unconfirmedRemovals {
       environment.report(.trouble(account, "\(TokenServerError.unconfirmedRemoval(number: 9003))"))
     }
     for account in validation.unconfirmedDisenrollments {
       environment.report(.trouble(account, "\(TokenServerError.unconfirmedRemoval(number: 9020))"))
     }
-    for account in validation.disenrolledAccounts { revokeLocally(account, by: .disenrolled) }
     for (account, counts) in validation.failureCounts { environment.report(.counted(account, counts)) }
-    if !validation.removedAccounts.isEmpty || !validation.disenrolledAccounts.isEmpty {
-      environment.report(.rosterChanged)
+    let removals =
+      validation.removedAccounts.map { revokeLocally($0, by: .userDeregistered) }
+      + validation.disenrolledAccounts.map { revokeLocally($0, by: .disenrolled) }
+    if removals.contains(.done) { environment.report(.rosterChanged) }
+    if case .failed(let fault)? = removals.first(where: { $0 != .done }) {
+      throw .unreachable("what the token server has removed cannot be deleted here: \(fault)")
     }
   }
 
-  private func wipe(because fault: TokenServerError) {
+  /// - Returns: whether the server is gone; false after an error of the state store.
+  private func wipe(because fault: TokenServerError) -> Bool {
     inbox.forget(server.id)
-    revokeLocally(nil, by: fault)
+    guard revokeLocally(nil, by: fault) == .done else { return false }
     environment.report(.rosterChanged)
+    return true
+  }
+
+  /// How a local removal ended.
+  private enum Removal: Equatable {
+    /// What the fault revokes is gone, or belongs to a later enrollment.
+    case done
+    case failed(StateStoreError)
   }
 
   /// Deletes what the fault revokes.
   /// - Parameter account: nil for the whole server.
-  private func revokeLocally(_ account: AccountID?, by fault: TokenServerError) {
+  private func revokeLocally(_ account: AccountID?, by fault: TokenServerError) -> Removal {
     do {
       let loss = EnrollmentRevocation(
         fault, at: server.id, account, of: server.enrollments, keeping: account.flatMap { server.remainder(of: $0) })
-      guard let entry = try loss?.apply(on: stateStore, in: environment).entry else { return }
-      environment.report(.audited(entry))
+      if let entry = try loss?.apply(on: stateStore, in: environment).entry { environment.report(.audited(entry)) }
+      return .done
     } catch {
       environment.report(.stateStoreFailed(error))
+      return .failed(error)
     }
   }
 }

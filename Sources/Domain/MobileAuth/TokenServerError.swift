@@ -162,6 +162,15 @@ extension TokenServerError: CustomStringConvertible {
 }
 
 extension TokenServerError {
+  /// Whether this error has an effect even if the request of its step has ended: on the account or on the counts of
+  /// wrong entries.
+  var concernsAccount: Bool {
+    switch effect {
+    case .wipeServer, .wipeAccount, .dropKeys, .askAgain: true
+    case .retry, .drop, .block, .stop: false
+    }
+  }
+
   /// What this error means for a step for which the user has entered nothing: the request ends. A server that asks for
   /// another entry again and again would keep the panel while the request is valid.
   var withoutEntry: TokenServerError {

@@ -7,6 +7,7 @@ package final class RecordingHTTPTransport: HTTPTransport {
   package typealias Answer = @Sendable (HTTPRequest) throws(HTTPTransportError) -> HTTPResponse
 
   private let recorded = Mutex<[HTTPRequest]>([])
+  private let gate = Mutex<Gate?>(nil)
   private let answer: Answer
   private let makeStream: @Sendable (HTTPRequest) -> HTTPResponseStream
 
@@ -21,9 +22,19 @@ package final class RecordingHTTPTransport: HTTPTransport {
 
   package var requests: [HTTPRequest] { recorded.withLock { $0 } }
 
+  /// Lets the response to the next request wait at a gate: it is that of the moment of the request.
+  package func holdNext() -> Gate {
+    let next = Gate()
+    gate.withLock { $0 = next }
+    return next
+  }
+
   package func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse {
     recorded.withLock { $0.append(request) }
-    return try answer(request)
+    let gate = gate.withLock { $0.take() }
+    let response = try answer(request)
+    await gate?.pass()
+    return response
   }
 
   package func stream(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponseStream {

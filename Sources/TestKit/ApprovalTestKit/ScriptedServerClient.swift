@@ -10,6 +10,7 @@ package final class ScriptedServerClient: TokenServerClient {
     var faults: [String: [TokenServerError]] = [:]
     var broken: [String: TokenServerError] = [:]
     var hanging: Set<String> = []
+    var gates: [String: Gate] = [:]
     var validation = Validation()
     var status: [TransactionID: RemoteStatus] = [:]
     var delivered: [SealedResponse] = []
@@ -110,6 +111,13 @@ package final class ScriptedServerClient: TokenServerClient {
   package func hang(_ call: String) { state.withLock { _ = $0.hanging.insert(call) } }
   package func hang(opening transaction: TransactionID) { hang("open \(transaction)") }
 
+  /// Lets the next call of that name wait at a gate: a list is then that of the moment of the call.
+  package func hold(_ call: String) -> Gate {
+    let gate = Gate()
+    state.withLock { $0.gates[call] = gate }
+    return gate
+  }
+
   package func hint(_ hint: Hint) { state.withLock { _ = $0.hints?.yield(hint) } }
   package func breakStream(_ fault: TokenServerError) { state.withLock { $0.hints?.finish(throwing: fault) } }
   package func calls(of name: String) -> Int { state.withLock { $0.calls[name, default: 0] } }
@@ -127,8 +135,9 @@ package final class ScriptedServerClient: TokenServerClient {
   }
 
   package func pendingRequests() async throws(TokenServerError) -> [PendingMobileAuthRequest] {
+    let list = state.withLock { $0.list }
     try await take("pendingRequests")
-    return state.withLock { $0.list }
+    return list
   }
 
   package func open(_ pending: PendingMobileAuthRequest) async throws(TokenServerError) -> MobileAuthRequest {
@@ -190,10 +199,13 @@ package final class ScriptedServerClient: TokenServerClient {
   package func requestDidEnd(_ transaction: TransactionID) { state.withLock { $0.calls["ended", default: 0] += 1 } }
 
   private func take(_ call: String, _ transaction: TransactionID? = nil) async throws(TokenServerError) {
-    let isHanging = state.withLock { state in
+    let (isHanging, gate) = state.withLock { state in
       state.calls[call, default: 0] += 1
-      return state.hanging.contains(call) || transaction.map { state.hanging.contains("\(call) \($0)") } ?? false
+      let isHanging =
+        state.hanging.contains(call) || transaction.map { state.hanging.contains("\(call) \($0)") } ?? false
+      return (isHanging, state.gates.removeValue(forKey: call))
     }
+    if let gate { await gate.pass() }
     if isHanging {
       try? await Task.sleep(for: .seconds(3600))
       throw .unreachable("canceled")

@@ -145,6 +145,18 @@ Debian's package swiftlang where that is new enough (apt-cache policy swiftlang)
     fail "$EX_UNAVAILABLE" "$(command -v swift) is version $version. $hint"
 }
 
+# The directory of the toolchain, which has usr/bin/swift. The command in PATH may be another file: a link to a program
+# that starts the chosen toolchain (swiftly), or to a directory that is arranged in another way (Debian's swiftlang).
+toolchain_directory() {
+  local library toolchain=''
+  library=$(swift -print-target-info 2>/dev/null | sed -n 's/^ *"runtimeResourcePath": "\(.*\)".*/\1/p') || library=''
+  if [[ $library == */usr/lib/swift ]]; then toolchain=${library%/usr/lib/swift}; fi
+  [[ -n $toolchain && -x $toolchain/usr/bin/swift ]] ||
+    fail "$EX_UNAVAILABLE" "needs a toolchain in a directory of its own, with usr/bin/swift and usr/lib/swift, as that of \
+https://www.swift.org/install/linux/: the library of $(command -v swift) is in ${library:-an unknown directory}"
+  printf '%s' "$toolchain"
+}
+
 # The number of concurrent compilers: as many as there are cores, but at most one per GiB of memory, so that a small
 # board does not run out of memory.
 build_jobs() {

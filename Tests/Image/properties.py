@@ -87,8 +87,15 @@ def check_packages(image, card):
         (package["name"], package["versionInfo"], package["checksums"][0]["checksumValue"])
         for package in packages.values() if "checksums" in package}
     check("it has the same packages and hashes", found == set(listed))
-    related = {relation["relatedSpdxElement"] for relation in document["relationships"]}
-    check("each is contained in the image", related == set(packages))
+    related = {kind: {relation["relatedSpdxElement"] for relation in document["relationships"]
+                      if relation["relationshipType"] == kind} for kind in ("DESCRIBES", "CONTAINS", "STATIC_LINK")}
+    contained = {name for name, package in packages.items() if "checksums" in package}
+    check("each is contained in the image", related["CONTAINS"] == contained and
+          related["STATIC_LINK"] == set(packages) - contained - related["DESCRIBES"])
+    linked = {packages[name]["name"]: packages[name] for name in related["STATIC_LINK"]}
+    check("the Swift packages of the token's programs are there, with their revisions",
+          "swift-argument-parser" in linked and "swift-nio" not in linked and
+          all(re.fullmatch(r"git\+https://[^@ ]+\.git@[0-9a-f]{40}", package["downloadLocation"]) for package in linked.values()))
 
 
 def check_absences(card):

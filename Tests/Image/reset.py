@@ -28,7 +28,7 @@ FORMER = ["/etc/approval-token/wifi.conf", "/state/hostname", "/state/enrollment
 class Start:
     """One start of a board with approval-token.reset on the SD card."""
 
-    def __init__(self, result=0, runs=True):
+    def __init__(self, result=0, runs=True, has_network=True):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             for name in ("boot/firmware", "var/lib/approval-token", "run", "commands"):
@@ -40,7 +40,9 @@ class Start:
                     f'#!/bin/sh\nif [ "$1" = is-active ]; then exit {0 if runs else 3}; fi\n'
                     f'echo {command} "$@" >>{root}/commands.log\n'
                     + (f"ls {file} >>{root}/commands.log 2>/dev/null\necho how it went\nexit {result}\n"
-                       if command == "runuser" else ""))
+                       if command == "runuser" else "")
+                    + (f'if [ "$1" = start ]; then ls {file} >>{root}/commands.log; exit {0 if has_network else 1}; fi\n'
+                       if command == "systemctl" else ""))
                 (root / "commands" / command).chmod(0o755)
             # A power loss leaves it.
             service = socket.socket(socket.AF_UNIX)
@@ -57,15 +59,29 @@ class Start:
 def check_card():
     done = Start()
     check("a reset is asked for", "approval-token factory-reset --state" in done.commands and done.status == 0)
-    check("the file is erased before the button is held", done.is_erased and "approval-token.reset\n" not in done.commands)
+    question = done.commands.find("runuser")
+    check("the file is erased before the button is held", done.is_erased and
+          "approval-token.reset\n" not in done.commands[question:])
+    network = done.commands.find("systemctl start network-online.target")
+    check("a network is waited for before, while the file is still there", 0 <= network < question and
+          "approval-token.reset\n" in done.commands[network:question])
     check("the board restarts, and the log says it",
           "systemctl --no-block reboot" in done.commands and "  reset: how it went" in done.log)
+    alone = Start(has_network=False)
+    check("a reset is done without a network, too", "runuser" in alone.commands and "  reset: how it went" in alone.log)
     refused = Start(result=77)
     check("without a hold the board does not restart, and asks no more",
-          "systemctl" not in refused.commands and refused.is_erased and "not reset: how it went" in refused.log)
+          "reboot" not in refused.commands and refused.is_erased and "not reset: how it went" in refused.log)
     absent = Start(runs=False)
-    check("without the service the file stays", not absent.is_erased and "runuser" not in absent.commands and
-          absent.status == 0)
+    check("without the service the file stays, and nothing is waited for", not absent.is_erased and
+          "runuser" not in absent.commands and "network" not in absent.commands and absent.status == 0)
+
+
+def check_units():
+    units = {path.name: path.read_text() for path in (PACKAGING / "image/root/etc/systemd/system").rglob("*")
+             if path.is_file()}
+    check("no unit of the image makes each start wait for a network", "approval-token-card-reset.service" in units and
+          not [name for name, text in units.items() if "network-online" in text])
 
 
 def check_image():
@@ -122,6 +138,7 @@ def check_package():
 if __name__ == "__main__":
     print("the factory reset")
     check_card()
+    check_units()
     check_image()
     check_package()
     sys.exit(exit_code())

@@ -18,7 +18,10 @@ import Vault
     try #require(mkdtemp(&template) != nil)
     let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
     defer {
-      let names = ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "gpiomem0", "cred", ""]
+      let names = [
+        "vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", "gpiomem0", "cred", "controllers",
+        "",
+      ]
       for name in names { remove("\(folder)/\(name)") }
     }
     try await body(folder)
@@ -53,6 +56,27 @@ import Vault
       let source = DeviceSecret.Source.systemdCredential(path: "/run/credentials/device-secret")
       let result = Doctor.check(source, encrypted: "\(folder)/cred")
       #expect(result.verdict == verdict && result.text.contains(text))
+    }
+  }
+
+  @Test(
+    "Swap is a fault where the kernel has no memory controller, with what to do",
+    arguments: [
+      (0, nil, .good, "none"), (0, "cpuset cpu io pids\n", .good, "none"),
+      (4096, "cpuset cpu io memory hugetlb pids\n", .note, "in locked memory are not swapped"),
+      (4096, "cpuset cpu io hugetlb pids\n", .bad, "cgroup_enable=memory"),
+      (4096, "memory.high\n", .bad, "Switch swap off"), (4096, "", .bad, "MemorySwapMax=0 of the units has no effect"),
+      (4096, nil, .bad, "/boot/firmware/cmdline.txt"),
+    ] as [(UInt64, String?, Doctor.CheckResult.Verdict, String)])
+  func swapSpace(bytes: UInt64, controllers: String?, verdict: Doctor.CheckResult.Verdict, text: String) async throws {
+    try await withFolder { folder in
+      if let controllers {
+        let file = try #require(fopen("\(folder)/controllers", "w"))
+        fputs(controllers, file)
+        fclose(file)
+      }
+      let result = Doctor.checkSwap(bytes, controllers: "\(folder)/controllers")
+      #expect(result.verdict == verdict && result.subject == "swap" && result.text.contains(text))
     }
   }
 

@@ -17,7 +17,7 @@ extension Doctor {
     let subject = "device secret"
     switch source {
     case .systemdCredential(let path):
-      guard let beginning = beginning(of: encrypted) else {
+      guard let beginning = beginning(of: encrypted, count: 24) else {
         return CheckResult(
           verdict: .note, subject: subject,
           text:
@@ -37,12 +37,13 @@ extension Doctor {
     }
   }
 
-  /// At most 24 bytes; nil, with `errno`, if the file cannot be read.
-  private static func beginning(of path: String) -> String? {
+  /// - Parameter count: how many bytes at most.
+  /// - Returns: nil, with `errno`, if the file cannot be read.
+  static func beginning(of path: String, count most: Int) -> String? {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else { return nil }
     defer { close(file) }
-    var bytes = [UInt8](repeating: 0, count: 24)
+    var bytes = [UInt8](repeating: 0, count: most)
     let count = read(file, &bytes, bytes.count)
     return count < 0 ? nil : String(decoding: bytes.prefix(count), as: UTF8.self)
   }

@@ -240,9 +240,24 @@ extension Doctor: OneShotCommand {
     }
   }
 
-  private static func checkSwap() -> CheckResult {
-    approval_linux_swap_bytes() == 0
-      ? CheckResult(verdict: .good, subject: "swap", text: "none")
-      : CheckResult(verdict: .note, subject: "swap", text: "on; secrets in locked memory are not swapped")
+  /// `MemorySwapMax=0` of the units keeps what is not in locked memory out of swap, such as the working memory of a
+  /// PIN's key derivation. Without the kernel's memory controller, systemd does not apply it, and says nothing.
+  /// - Parameters:
+  ///   - swap: the swap space in bytes.
+  ///   - controllers: the file in which the kernel lists the controllers of its control groups.
+  static func checkSwap(
+    _ swap: UInt64 = approval_linux_swap_bytes(), controllers: String = "/sys/fs/cgroup/cgroup.controllers"
+  ) -> CheckResult {
+    guard swap > 0 else { return CheckResult(verdict: .good, subject: "swap", text: "none") }
+    let names = beginning(of: controllers, count: 256)?.split { $0 == " " || $0 == "\n" } ?? []
+    guard names.contains("memory") else {
+      return CheckResult(
+        verdict: .bad, subject: "swap",
+        text: "on, and the kernel's memory controller is off, so MemorySwapMax=0 of the units has no effect: what is "
+          + "not in locked memory, such as the working memory of a PIN's key derivation, may be swapped to the storage. "
+          + "Switch swap off, or the controller on: on a Raspberry Pi, add cgroup_enable=memory to the line in "
+          + "/boot/firmware/cmdline.txt, and restart")
+    }
+    return CheckResult(verdict: .note, subject: "swap", text: "on; secrets in locked memory are not swapped")
   }
 }

@@ -4,11 +4,17 @@ package import TokenServerCore
 
 /// Mobile authentication enrollment (keys) and push enrollment of a profile.
 extension Database {
+  /// Replaced keys end a push enrollment, as `removePush` does.
   /// - Returns: false if the profile has been deleted.
   package func setKeys(
     of profile: Profile, certificate: [UInt8], fingerprint: String, serverKey: String, keyID: String
   ) throws -> Bool {
     try run(
+      """
+      DELETE FROM activation_code WHERE hash IN (
+        SELECT activation FROM profile WHERE client_id = ? AND id = ? AND push_token IS NOT NULL)
+      """, [profile.clientID, profile.id])
+    return try run(
       """
       UPDATE profile SET certificate = ?, certificate_fingerprint = ?, server_key = ?, key_id = ?, acknowledged = 0,
         push_token = NULL, push_transport = NULL, disenrolled = 0
@@ -68,6 +74,10 @@ extension Database {
     try run(
       "UPDATE profile SET push_token = NULL, push_transport = NULL, disenrolled = ? WHERE client_id = ? AND id = ?",
       [!byDevice, profile.clientID, profile.id])
+    // What is left looks like an interrupted enrollment, which the code may continue.
+    try run(
+      "DELETE FROM activation_code WHERE hash IN (SELECT activation FROM profile WHERE client_id = ? AND id = ?)",
+      [profile.clientID, profile.id])
   }
 
   package func removeKeys(of profile: ProfileName) throws {

@@ -179,6 +179,31 @@ import Testing
     #expect(try server.count("server_key") == first + 1)
   }
 
+  @Test("A device that removes its keys and exchanges new ones, again and again, leaves two server keys at most")
+  func removedServerKeys() throws {
+    let server = try TokenServerProcess(configuration: "[mobile_authentication]\nunique_server_keys = true")
+    let device = try DeviceClient(server)
+    let code = try server.activationCode(for: "alice")
+    try device.register(code).expect(201)
+    try device.activate(code).expect(200)
+    let first = try server.count("server_key")
+    let path = "/device/v1/profiles/PROF01/mobile-auth"
+    for _ in 1...3 {
+      try device.exchangeKeys(OpenPGPKey.generate(userID: "another").certificate).expect(200)
+      try device.call("DELETE", path).expect(204)
+    }
+    // The last one, with which the server would sign that the keys are gone.
+    #expect(try server.count("server_key") == first + 1)
+    // Of exchanges at the same time, those that fail leave none.
+    let commands = try (0..<4).map { _ -> Curl.Command in
+      let certificate = try OpenPGPKey.generate(userID: "another").certificate
+      let exchange = KeyExchangeRequest(openPGPCertificate: certificate.bytes.base64)
+      return (try device.arguments("PUT", path), JSON.encode(exchange))
+    }
+    #expect(try server.curl.race(commands).contains { $0.status == 200 })
+    #expect(try server.count("server_key") == first + 2)
+  }
+
   /// The enrolling command does not know the board; the service on the board does.
   @Test("A validation replaces the registered capabilities; a validation without capabilities keeps them")
   func capabilitiesAreUpdated() throws {

@@ -241,16 +241,41 @@ import Testing
     }
   }
 
+  /// Fails if each attempt may count the devices of the fleet again.
+  @Test("Attempts with the token of a full fleet are limited per source, like wrong codes, but not in total")
+  func fullFleet() async throws {
+    let temporary = try TemporaryStore()
+    let activation = temporary.makeActivationService()
+    let hash = temporary.hasher.hash("fleet", for: .fleetToken)
+    try await temporary.store.write { _ = try $0.insertFleetToken(hash, name: "fleet", now: Timestamp(0)) }
+    let key = try P256PrivateKey().publicKey
+    _ = try await activation.register(.sample(key), key: key, credential: "fleet", peer: "192.0.2.2")
+    let devices = await guesses(9, with: "fleet", at: activation) { _ in "192.0.2.1" }
+    #expect(devices == ["registered": 9])
+    let first = await guesses(1, with: "fleet", at: activation) { _ in "192.0.2.1" }
+    #expect(first == ["access_denied": 1])
+    let later = await guesses(299, with: "fleet", at: activation) { _ in "192.0.2.1" }
+    #expect(later == ["access_denied": 9, "slow_down": 290])
+    // A device that is registered finds itself as often as it asks.
+    for _ in 1...30 {
+      _ = try await activation.register(.sample(key), key: key, credential: "fleet", peer: "192.0.2.2")
+    }
+    let others = await guesses(600, at: activation) { "198.51.100.\($0 % 60)" }
+    #expect(others == ["invalid_token": 600])
+  }
+
+  /// - Parameter token: in place of random codes.
   /// - Returns: the number of responses per error.
   private func guesses(
-    _ count: Int, at activation: ActivationService, from address: @escaping @Sendable (Int) -> String
+    _ count: Int, with token: String? = nil, at activation: ActivationService,
+    from address: @escaping @Sendable (Int) -> String
   ) async -> [String: Int] {
     await withTaskGroup(of: String.self) { group in
       for number in 0..<count {
         group.addTask {
           do {
             let key = try P256PrivateKey().publicKey
-            let guess = ActivationCode.random().digits
+            let guess = token ?? ActivationCode.random().digits
             _ = try await activation.register(.sample(key), key: key, credential: guess, peer: address(number))
             return "registered"
           } catch { return (error as? ResponseError)?.body.error ?? "\(error)" }

@@ -54,7 +54,7 @@ import Testing
 
   @Test(
     "What a portal or the device has removed it does not bring back",
-    arguments: ["disableMobileAuthentication", "disablePushAuthentication", "mobile-auth"])
+    arguments: ["disableMobileAuthentication", "disablePushAuthentication", "mobile-auth", "push"])
   func removed(what: String) throws {
     try device.enrollForPush().expect(200)
     if what.hasPrefix("disable") {
@@ -67,6 +67,22 @@ import Testing
       try device.call("DELETE", "/device/v1/profiles/PROF01/\(what)").expect(204)
     }
     try expectRefusal()
+  }
+
+  @Test("An exchange of new keys, which ends push, does not bring it back") func replaced() throws {
+    let mode = "\n[mobile_authentication]\npush_enrollment_mode = \"override\""
+    let server = try TokenServerProcess(configuration: PINFixture.configuration() + mode)
+    let device = try DeviceClient(server)
+    let code = try server.activationCode(for: "alice")
+    try device.register(code).expect(201)
+    try device.activateForPIN(code).expect(200)
+    try device.activatePIN().expect(204)
+    try device.exchangeKeys().expect(200)
+    try device.acknowledgeKeys().expect(204)
+    try device.enrollForPush().expect(200)
+    try device.exchangeKeys(OpenPGPKey.generate(userID: "another").certificate).expect(200)
+    let reply = try device.activateForPIN(code)
+    #expect(reply.status == 400 && reply.json["error"] as? String == "invalid_grant")
   }
 
   @Test("It does not stand for the PIN where a login is needed") func noLogin() throws {

@@ -51,7 +51,8 @@ import Testing
   @Test("A fleet token registers as many devices as it may") func fleet() throws {
     let token = try #require(try server.admin("fleet-token", "add", "fleet")["token"] as? String)
     let commands = try (0..<12).map { _ in try DeviceClient(server).registration(token) }
-    #expect(Set(try register(commands, others: [403])).count == 5)
+    // Each server slows down a source after two attempts that find the fleet full.
+    #expect(Set(try register(commands, others: [403, 429])).count == 5)
   }
 
   @Test("A code is redeemed for one profile, however often it is sent") func profile() throws {

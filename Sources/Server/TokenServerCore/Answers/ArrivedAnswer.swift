@@ -10,7 +10,8 @@ package struct ArrivedAnswer: Sendable {
   package let body: [UInt8]
   /// The hash of the body; it detects another body under the same key.
   package let hash: [UInt8]
-  /// Expiry is decided by this time, not by the end of the verification.
+  /// An answer after the expiry is refused by this time. One before it is refused, too, if its verification ends only
+  /// after the request was ended as expired.
   package let arrivedAt: Timestamp
 
   package init(

@@ -26,19 +26,35 @@ package final class ServerKeyring: Sendable {
   /// A device's certificate has expired. Earlier versions of the server enrolled certificates that expire.
   package struct ExpiredCertificateError: Error {}
 
+  /// A key that is not stored yet.
+  package struct NewKey: Sendable {
+    package let key: OpenPGPKey
+    fileprivate let sealedSecret: [UInt8]
+    fileprivate let isShared: Bool
+
+    package func insert(into records: any ServerRecords) throws {
+      try records.insertServerKey(key.certificate.fingerprint, sealedSecret: sealedSecret, isShared: isShared)
+    }
+  }
+
   /// The key for all enrollments, created at the first call.
   package func shared() async throws -> OpenPGPKey {
     if let fingerprint = try await store.read({ try $0.sharedServerKey() }) { return try await key(fingerprint) }
-    return try await make(isShared: true)
+    let new = try make(isShared: true)
+    try await store.write { try new.insert(into: $0) }
+    return new.key
   }
 
-  package func make(isShared: Bool = false) async throws -> OpenPGPKey {
+  /// A key for one enrollment. The transaction that names it first also stores it: a key that nothing names would stay
+  /// forever.
+  package func make() throws -> NewKey { try make(isShared: false) }
+
+  private func make(isShared: Bool) throws -> NewKey {
     let key = try OpenPGPKey.generate(userID: "Approval Token server", peers: isShared ? Self.loaded : 1)
     let fingerprint = key.certificate.fingerprint
-    let box = try hasher.seal(key.secret, of: fingerprint)
-    try await store.write { try $0.insertServerKey(fingerprint, sealedSecret: box, isShared: isShared) }
+    let new = NewKey(key: key, sealedSecret: try hasher.seal(key.secret, of: fingerprint), isShared: isShared)
     keys.insert(key, for: fingerprint)
-    return key
+    return new
   }
 
   package func key(_ fingerprint: String) async throws -> OpenPGPKey {

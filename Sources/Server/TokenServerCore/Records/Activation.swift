@@ -57,6 +57,7 @@ extension Profile {
   /// Whether the activation code still counts for this profile. Afterwards the device logs in with the PIN: a code that
   /// is found later must not open what the PIN protects.
   fileprivate func isActivationRepeatable(at now: Timestamp) -> Bool {
+    // Whatever removes push or keys deletes the code; earlier versions of the server left it.
     if isDisenrolled || formerCertificate != nil { return false }
     return !isEnrolledForPush || now < createdAt + Self.activationRepeatableFor
   }

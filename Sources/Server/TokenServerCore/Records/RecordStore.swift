@@ -70,6 +70,7 @@ package protocol ProfileRecords {
   func insertProfile(_ id: ProfileID, on clientID: ClientID, userID: UserID, activation: [UInt8], now: Timestamp) throws
   /// Marks the profile as deleted, keeps its keys as former keys, and removes its PIN verifier and access tokens.
   func removeProfile(_ profile: ProfileName, now: Timestamp) throws
+  /// Removes the activation code, too, which would otherwise count as one of an interrupted enrollment.
   /// - Parameter byDevice: whether the device itself requested it, so that it need not be notified with "disenrolled"
   ///   later.
   func removePush(of profile: ProfileName, byDevice: Bool) throws

@@ -9,7 +9,8 @@ import TokenServerStore
 
 /// Redeems activation codes for devices and profiles. A code names no account, so wrong codes can only be rate limited:
 /// per source, per IPv6 site and in total. Each attempt is counted before the code is checked, and refunded if the code
-/// was correct. So a source can have at most as many concurrent attempts as wrong ones.
+/// was correct. So a source can have at most as many concurrent attempts as wrong ones. An attempt with the token of a
+/// full fleet counts for its source and site, too, because each counts the devices of the fleet.
 struct ActivationService: Sendable {
   /// A code has 13 digits, 12 of them random: with 1000 open codes, 600 guesses a minute find one in about 3 years.
   private static let wrongCodesPerMinute = 600.0
@@ -27,6 +28,8 @@ struct ActivationService: Sendable {
   private let everybody: RateLimiter
   private let sites: RateLimiter
   private let sources: RateLimiter
+  /// Fleets that were full, by the hash of their token.
+  private let fullFleets = RecentValues<[UInt8], Bool>(capacity: 1000)
 
   /// - Parameter uptime: the time on a monotonic clock, for the limits of wrong codes.
   init(
@@ -92,7 +95,9 @@ struct ActivationService: Sendable {
       return .device(newID)
     }
     if case .fleetIsFull = outcome {
-      attempt.giveBack()
+      fullFleets.insert(true, for: fleetHashes[0])
+      // It was not known before.
+      if !attempt.isCounted { _ = try? self.attempt(from: peer, isGuess: false) }
       throw ResponseError(
         .forbidden, "access_denied", "This fleet token has registered as many devices as it may.",
         code: Problem.Slug.actionNotAllowed.code)
@@ -163,24 +168,28 @@ struct ActivationService: Sendable {
 
   /// Counts an attempt before the code is checked, so that concurrent attempts cannot exceed the limit of wrong codes.
   /// The narrowest limit is checked first, so that a source at its limit does not use up the others.
-  private func attempt(from peer: String) throws(ResponseError) -> Attempt {
+  /// - Parameter isGuess: false for an attempt that can find no code: it does not count in total.
+  private func attempt(from peer: String, isGuess: Bool = true) throws(ResponseError) -> Attempt {
     var limits = [(limiter: sources, key: peer)]
     if let site = ConnectionSource.site(of: peer) { limits.append((sites, site)) }
-    limits.append((everybody, "all"))
+    if isGuess { limits.append((everybody, "all")) }
     for (index, limit) in limits.enumerated() where !limit.limiter.allows(limit.key) {
       for taken in limits[..<index] { taken.limiter.giveBack(taken.key) }
       throw Self.slowDown
     }
-    return Attempt { [limits] in
+    return Attempt(isCounted: true) { [limits] in
       for limit in limits { limit.limiter.giveBack(limit.key) }
     }
   }
 
   /// A fleet token is too long to guess, and many devices may register with it concurrently: only a wrong one is
-  /// counted.
+  /// counted, and one whose fleet was full.
   private func attempt(from peer: String, isCode: Bool, _ fleet: [[UInt8]]) async throws -> Attempt {
-    if !isCode, try await store.read({ try fleet.contains(where: $0.isFleetToken) }) { return Attempt {} }
-    return try attempt(from: peer)
+    guard !isCode, try await store.read({ try fleet.contains(where: $0.isFleetToken) }) else {
+      return try attempt(from: peer)
+    }
+    guard fullFleets[fleet[0]] == true else { return Attempt(isCounted: false) {} }
+    return try attempt(from: peer, isGuess: false)
   }
 
   /// If the storage is not available, nobody learns whether the code is right: the attempt is refunded.
@@ -195,6 +204,7 @@ struct ActivationService: Sendable {
 
   /// An attempt that counts as wrong unless it is refunded.
   private struct Attempt {
+    let isCounted: Bool
     let giveBack: @Sendable () -> Void
   }
 

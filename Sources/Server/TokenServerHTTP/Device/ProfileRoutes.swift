@@ -95,14 +95,17 @@ struct ProfileRoutes: Sendable {
     return .json(response)
   }
 
-  /// A key for this profile alone: a new one, unless the one of the last exchange was never acknowledged.
-  private func ownKey(of profile: Profile) async throws -> OpenPGPKey {
+  /// The server's key for an exchange. A key for this profile alone is a new one, unless the one of the last exchange
+  /// was never acknowledged.
+  private func serverKey(for profile: Profile) async throws -> (key: OpenPGPKey, new: ServerKeyring.NewKey?) {
+    guard settings.uniqueServerKeys else { return (try await keyring.shared(), nil) }
     if !profile.hasKeys, let unused = profile.serverKey,
       try await gate.store.read({ try $0.sharedServerKey() }) != unused, let key = try? await keyring.key(unused)
     {
-      return key
+      return (key, nil)
     }
-    return try await keyring.make()
+    let new = try keyring.make()
+    return (new.key, new)
   }
 
   private func exchangeKeys(_ request: Request, _ context: ServerContext) async throws -> Response {
@@ -122,7 +125,7 @@ struct ProfileRoutes: Sendable {
     }
     let mayReplace = !profile.hasKeys || profile.isDisenrolled || settings.pushEnrollmentMode == .override
     guard mayReplace else { throw DeviceAPIError(.alreadyEnrolled) }
-    let key = settings.uniqueServerKeys ? try await ownKey(of: profile) : try await keyring.shared()
+    let (key, new) = try await serverKey(for: profile)
     let keyID = Random.uuid()
     let now = gate.clock.now()
     announcer.announce(
@@ -131,6 +134,7 @@ struct ProfileRoutes: Sendable {
           throw DeviceAPIError(.alreadyEnrolled)
         }
         let effects = try database.failOpenTransactions(of: profile.name, now: now)
+        try new?.insert(into: database)
         guard
           try database.setKeys(
             of: profile, certificate: certificate.bytes, fingerprint: certificate.fingerprint,

@@ -7,6 +7,7 @@ enum PostgreSQLSchema {
     ("1: all tables", PostgreSQLTables.all),
     ("2: delivery reports", ["ALTER TABLE mobile_auth_transaction ADD COLUMN delivered_at_ms BIGINT"]),
     ("3: former pepper", FormerPepperSchema.statements(number: "BIGINT")),
+    ("4: indexes", IndexSchema.statements),
   ]
 
   /// Creates or updates the tables. Several servers may do so at the same time.

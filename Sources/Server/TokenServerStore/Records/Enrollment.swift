@@ -4,16 +4,24 @@ package import TokenServerCore
 
 /// Mobile authentication enrollment (keys) and push enrollment of a profile.
 extension Database {
+  /// Replaced keys end a push enrollment, as `removePush` does.
   /// - Returns: false if the profile has been deleted.
   package func setKeys(
     of profile: Profile, certificate: [UInt8], fingerprint: String, serverKey: String, keyID: String
   ) throws -> Bool {
     try run(
       """
-      UPDATE profile SET certificate = ?, certificate_fingerprint = ?, server_key = ?, key_id = ?, acknowledged = 0,
-        push_token = NULL, push_transport = NULL, disenrolled = 0
-      WHERE client_id = ? AND id = ? AND deleted_at_ms IS NULL
-      """, [certificate, fingerprint, serverKey, keyID, profile.clientID, profile.id]) > 0
+      DELETE FROM activation_code WHERE hash IN (
+        SELECT activation FROM profile WHERE client_id = ? AND id = ? AND push_token IS NOT NULL)
+      """, [profile.clientID, profile.id])
+    return try forgettingServerKeys(of: profile.name) {
+      try run(
+        """
+        UPDATE profile SET certificate = ?, certificate_fingerprint = ?, server_key = ?, key_id = ?, acknowledged = 0,
+          push_token = NULL, push_transport = NULL, disenrolled = 0
+        WHERE client_id = ? AND id = ? AND deleted_at_ms IS NULL
+        """, [certificate, fingerprint, serverKey, keyID, profile.clientID, profile.id]) > 0
+    }
   }
 
   /// - Returns: false if the profile has other keys by now, or none.
@@ -68,14 +76,20 @@ extension Database {
     try run(
       "UPDATE profile SET push_token = NULL, push_transport = NULL, disenrolled = ? WHERE client_id = ? AND id = ?",
       [!byDevice, profile.clientID, profile.id])
+    // What is left looks like an interrupted enrollment, which the code may continue.
+    try run(
+      "DELETE FROM activation_code WHERE hash IN (SELECT activation FROM profile WHERE client_id = ? AND id = ?)",
+      [profile.clientID, profile.id])
   }
 
   package func removeKeys(of profile: ProfileName) throws {
-    try run(
-      """
-      UPDATE profile SET former_certificate = certificate, former_server_key = server_key, certificate = NULL,
-        certificate_fingerprint = NULL, server_key = NULL, key_id = NULL, acknowledged = 0
-      WHERE client_id = ? AND id = ?
-      """, [profile.clientID, profile.id])
+    try forgettingServerKeys(of: profile) {
+      try run(
+        """
+        UPDATE profile SET former_certificate = certificate, former_server_key = server_key, certificate = NULL,
+          certificate_fingerprint = NULL, server_key = NULL, key_id = NULL, acknowledged = 0
+        WHERE client_id = ? AND id = ?
+        """, [profile.clientID, profile.id])
+    }
   }
 }

@@ -64,7 +64,11 @@ extension Database {
   package func adoptActivationCode(_ hashes: [[UInt8]]) throws -> [UInt8] {
     try adopt(hashes, in: "activation_code") { former, current in
       try run("UPDATE device SET credential = ? WHERE credential = ?", [current, former])
-      try run("UPDATE profile SET activation = ? WHERE activation = ?", [current, former])
+      try run(
+        """
+        UPDATE profile SET activation = ? WHERE activation = ? AND (client_id, id) IN (
+          SELECT client_id, profile_id FROM activation_code WHERE hash = ?)
+        """, [current, former, current])
     }
   }
 

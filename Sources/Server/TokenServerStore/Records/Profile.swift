@@ -128,26 +128,31 @@ extension Database {
   )
     throws
   {
-    try run(
-      """
-      INSERT INTO profile (client_id, id, user_id, activation, created_at_ms) VALUES (?, ?, ?, ?, ?)
-      ON CONFLICT (client_id, id) DO UPDATE SET user_id = excluded.user_id, activation = excluded.activation,
-        created_at_ms = excluded.created_at_ms, certificate = NULL, certificate_fingerprint = NULL, server_key = NULL,
-        key_id = NULL, acknowledged = 0, push_token = NULL, push_transport = NULL, disenrolled = 0,
-        deleted_at_ms = NULL, former_certificate = NULL, former_server_key = NULL
-      """,
-      [clientID, id, userID, activation, now])
+    try forgettingServerKeys(of: ProfileName(clientID: clientID, id: id)) {
+      try run(
+        """
+        INSERT INTO profile (client_id, id, user_id, activation, created_at_ms) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (client_id, id) DO UPDATE SET user_id = excluded.user_id, activation = excluded.activation,
+          created_at_ms = excluded.created_at_ms, certificate = NULL, certificate_fingerprint = NULL,
+          server_key = NULL, key_id = NULL, acknowledged = 0, push_token = NULL, push_transport = NULL,
+          disenrolled = 0, deleted_at_ms = NULL, former_certificate = NULL, former_server_key = NULL
+        """,
+        [clientID, id, userID, activation, now])
+    }
     try run("DELETE FROM access_token WHERE client_id = ? AND profile_id = ?", [clientID, id])
   }
 
   package func removeProfile(_ profile: ProfileName, now: Timestamp) throws {
-    try run(
-      """
-      UPDATE profile SET deleted_at_ms = ?, former_certificate = COALESCE(certificate, former_certificate),
-        former_server_key = COALESCE(server_key, former_server_key), certificate = NULL, certificate_fingerprint = NULL,
-        server_key = NULL, key_id = NULL, acknowledged = 0, push_token = NULL, push_transport = NULL
-      WHERE client_id = ? AND id = ?
-      """, [now, profile.clientID, profile.id])
+    try forgettingServerKeys(of: profile) {
+      try run(
+        """
+        UPDATE profile SET deleted_at_ms = ?, former_certificate = COALESCE(certificate, former_certificate),
+          former_server_key = COALESCE(server_key, former_server_key), certificate = NULL,
+          certificate_fingerprint = NULL, server_key = NULL, key_id = NULL, acknowledged = 0, push_token = NULL,
+          push_transport = NULL
+        WHERE client_id = ? AND id = ?
+        """, [now, profile.clientID, profile.id])
+    }
     try forgetKnowledge(of: profile)
     try run("DELETE FROM access_token WHERE client_id = ? AND profile_id = ?", [profile.clientID, profile.id])
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import TokenServerCore
 
 /// The server's OpenPGP keys, encrypted.
 extension Database {
@@ -36,5 +37,26 @@ extension Database {
   package func sealedServerKey(_ fingerprint: String) throws -> [UInt8]? {
     try row("SELECT sealed_secret FROM server_key WHERE fingerprint = ?", [fingerprint])
       .map { try $0.bytes("sealed_secret") }
+  }
+
+  /// Runs a change of a profile, and deletes the server keys that it names no longer, so that a device cannot add keys
+  /// without end. A message sealed for such a key is refused anyway, because the profile has another key or none. Keys
+  /// that another profile names stay, and those of no profile, such as the shared one and that of MQTT topics.
+  @discardableResult
+  func forgettingServerKeys<Value>(of profile: ProfileName, _ change: () throws -> Value) throws -> Value {
+    let former = try row(
+      "SELECT server_key, former_server_key FROM profile WHERE client_id = ? AND id = ?",
+      [profile.clientID, profile.id])
+    let result = try change()
+    for column in ["server_key", "former_server_key"] {
+      guard case .text(let fingerprint)? = former?.value(of: column) else { continue }
+      try run(
+        """
+        DELETE FROM server_key WHERE fingerprint = ? AND is_shared = 0
+          AND NOT EXISTS (SELECT 1 FROM profile WHERE profile.server_key = server_key.fingerprint)
+          AND NOT EXISTS (SELECT 1 FROM profile WHERE profile.former_server_key = server_key.fingerprint)
+        """, [fingerprint])
+    }
+    return result
   }
 }

@@ -15,6 +15,7 @@ enum Schema {
     // When it was first sent to its device in a list, or reported by it; NULL before that.
     ("8: delivery reports", ["ALTER TABLE mobile_auth_transaction ADD COLUMN delivered_at_ms INTEGER"]),
     ("9: former pepper", FormerPepperSchema.statements(number: "INTEGER")),
+    ("10: indexes", IndexSchema.statements + IndexSchema.sharedServerKey),
   ]
 
   /// Creates or updates the tables. Several processes may do so at the same time. Foreign keys must not be enforced

@@ -4,6 +4,7 @@ import Boards
 import ControlProtocol
 import FrontPanel
 import MobileAuth
+import SQLite
 import Testing
 import Vault
 
@@ -30,6 +31,35 @@ import Vault
     try await fixture.until(.idle(pending: 0))
     for task in running { task.cancel() }
     for task in running { try await task.finished() }
+  }
+
+  private func execute(_ sql: String, in fixture: ServiceFixture) throws {
+    let connection = try Connection(path: "\(fixture.path)/vault.sqlite3")
+    try connection.execute(sql)
+  }
+
+  /// Fails if one read that fails ends all answers until an account changes.
+  @Test("A round that cannot read the vault begins again after a pause, or when the accounts change")
+  func unreadableVault() async throws {
+    let clock = ManualClock()
+    let fixture = try ServiceFixture(panel: ScriptedPanel(), clock: clock)
+    try await fixture.enroll("mail")
+    let running = Task { _ = try? await fixture.service.run() }
+    @Sendable func waits() -> Bool { if case .waiting = fixture.service.handlerState { true } else { false } }
+    for isReloaded in [false, true] {
+      try await eventually("the handler waits") { waits() }
+      try execute("ALTER TABLE accounts RENAME TO hidden", in: fixture)
+      fixture.service.reload()
+      try await eventually("a pause after the error") {
+        fixture.service.handlerState == .failed && clock.untilNextWakes == .seconds(30)
+      }
+      #expect(fixture.panel.shown.last == .seeLog)
+      try execute("ALTER TABLE hidden RENAME TO accounts", in: fixture)
+      if isReloaded { fixture.service.reload() } else { clock.advance(by: .seconds(31)) }
+    }
+    try await eventually("the handler waits again") { waits() }
+    running.cancel()
+    try await running.finished()
   }
 
   /// The times are those of token servers. Fails if one of them ends the program.

@@ -12,7 +12,7 @@ package struct Handler: Sendable {
   /// request, and the delivery continues in the background.
   static let answerPatience = Duration.seconds(10)
   /// The pause after an error of the state store: a full disk does not recover at once.
-  static let stateStorePause = Duration.seconds(30)
+  package static let stateStorePause = Duration.seconds(30)
   /// How often the server is queried while an outcome is unknown, even without a change.
   static let unknownPause = Duration.seconds(30)
 

@@ -67,9 +67,6 @@ final class TokenService: Service, UserState {
   /// How long the listeners of a round delay the next round, after they were canceled.
   private static let listenerPatience = Duration.seconds(5)
 
-  /// How long a code is shown: portals wait no longer than for the answer itself.
-  private static let codeLifetime = Duration.seconds(120)
-
   let panelTasks: PanelTaskQueue
   private var environment: TokenEnvironment { backends.environment }
 
@@ -122,9 +119,7 @@ final class TokenService: Service, UserState {
   }
 
   private func note(_ code: PortalCode, of account: AccountID, _ transaction: TransactionID) {
-    let pending = PendingCode(
-      account: account, transaction: transaction, code: code, receivedAtMilliseconds: environment.wallClockMilliseconds,
-      until: environment.now + Self.codeLifetime)
+    let pending = PendingCode(code, of: account, transaction, in: environment)
     state.withLock { state in
       state.codes.removeAll { $0.account == account }
       state.codes.append(pending)
@@ -205,13 +200,17 @@ final class TokenService: Service, UserState {
     }
   }
 
-  /// Runs one round. On an error it logs, shows the error on the LED, and waits until the accounts change.
+  /// Runs one round. After an error, most of all of the state store, it logs, shows the error on the LED, and begins
+  /// again after a pause.
   private func serveUntilCanceled() async {
-    state.withLock { $0.hasFailed = false }
-    do { try await serve() } catch is CancellationError { return } catch {
-      logger.error("no request can be answered: \(error)")
-      state.withLock { $0.hasFailed = true }
-      await panel.show(.seeLog)
+    while true {
+      state.withLock { $0.hasFailed = false }
+      do { try await serve() } catch is CancellationError { return } catch {
+        limitedLog.report("no request can be answered: \(error)", at: .error, about: "the beginning of the handler")
+        state.withLock { $0.hasFailed = true }
+        await panel.show(.seeLog)
+        guard (try? await environment.sleep(for: Handler.stateStorePause)) != nil else { return }
+      }
     }
   }
 

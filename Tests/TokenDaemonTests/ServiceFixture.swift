@@ -93,6 +93,9 @@ final class ServiceFixture: Sendable {
   /// Whether the service was asked to end.
   var hasEnded: Bool { ending.hasCome.withLock { $0 } }
 
+  /// Whether the handler waits for a change.
+  var handlerWaits: Bool { if case .waiting = service.handlerState { true } else { false } }
+
   /// Enrolls an account that needs no server.
   func enroll(_ name: String) async throws {
     _ = try await OATHBackend(BackendContext(vault, authorities: nil, in: environment)).enroll(

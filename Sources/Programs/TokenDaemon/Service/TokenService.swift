@@ -222,6 +222,7 @@ final class TokenService: Service, UserState {
     let lostAnswers = try vault.takeLostAnswers(in: self.environment)
     for server in inbox.connectivity.all.keys { inbox.forget(server) }
     let active = Set(accounts.filter { $0.stage == .active }.map(\.server))
+    let enrolled = try active.union(vault.servers(of: damaged))
     let report = reporter()
     let environment = environment.reporting(to: report)
     for entry in lostAnswers { environment.report(.audited(entry)) }
@@ -241,8 +242,8 @@ final class TokenService: Service, UserState {
     }
     if !active.isEmpty { inbox.panel.enrollment.set(nil) }
     let handler = Handler(
-      servers: servers, inbox: inbox, panelTasks: panelTasks, drivers: backends.context.drivers, waits: waits,
-      panel: panel, stateStore: vault,
+      servers: servers, enrolled: enrolled, inbox: inbox, panelTasks: panelTasks, drivers: backends.context.drivers,
+      waits: waits, panel: panel, stateStore: vault,
       mustEnroll: isAnyLost || !damaged.isEmpty || !accounts.contains { $0.stage == .active }
         || accounts.contains { $0.stage == .mustEnrollAgain },
       recordsTexts: recordsTexts, in: environment)

@@ -200,11 +200,9 @@ package struct PushEnrollment: Sendable {
   /// The account as stored now.
   /// - Throws: `.notFound` if it was removed.
   private func stored(_ account: AccountRecord) throws(StateStoreError) -> AccountRecord {
-    let accounts = try registry.accounts()
-    guard let stored = accounts.first(where: { $0.server == account.server && $0.profile == account.profile }) else {
-      throw .notFound(.account(account.id))
-    }
-    return stored
+    let found = try registry.accounts().first { $0.server == account.server && $0.profile == account.profile }
+    guard let found else { throw .notFound(.account(account.id)) }
+    return found
   }
 
   /// The interrupted enrollment with this URL, if there is one.

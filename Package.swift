@@ -490,7 +490,7 @@ let package = Package(
       of: [
         "ApprovalTestKit", "AuthenticatorPlugins", "TokenDaemon", "ControlProtocol", "HTTP", "JSONSchema",
         "JSONValues", "MobileAuth", "Boards", "FrontPanel", "Cryptography", "OATHAdapter", "PINProtection",
-        "RecordedLog", "Secrets",
+        "RecordedLog", "SQLite", "Secrets",
         "ServerBackends", "Threads", "UnixSockets",
         "Vault", logging,
       ]),

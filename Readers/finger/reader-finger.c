@@ -23,6 +23,9 @@
 #define PATIENCE 60
 /* How long a registration can take in all, in seconds. */
 #define LONGEST 110
+/* How long a sensor must be seen without a finger before one counts in an authentication, in milliseconds: a driver reports
+   a finger that is there already only after it has begun to wait for one. */
+#define EMPTY 500
 /* After this time the kernel ends the process, in seconds. */
 #define DEADLINE (LONGEST + 10)
 
@@ -38,6 +41,17 @@ struct reader {
   gint64 end;
   /* Whether the user was not yet told to present the finger that the reader waits for. */
   bool is_unannounced;
+  /* How long the sensor must be seen without a finger, in milliseconds, and the timer of that; 0 for none. */
+  guint empty;
+  guint emptying;
+  /* Whether the sensor was seen without a finger since the use began: one that is there since before answers nothing. */
+  bool was_empty;
+  /* Whether the driver reports fingers, whether it reports one now, and whether the last one came before that. */
+  bool reports_fingers;
+  bool is_present;
+  bool is_early;
+  /* Whether the user was told to remove the finger that is there since before the use. */
+  bool is_lift_announced;
   /* The number of good scans of a registration. */
   int scans;
   /* Whether the answer was written: there is exactly one. */
@@ -46,6 +60,7 @@ struct reader {
 };
 
 static void verify(struct reader *reader);
+static void finger_status_changed(FpDevice *device, GParamSpec *property, gpointer data);
 
 /* The service's end of the connection. Standard output is standard error: the libraries write to it, too. */
 static FILE *service;
@@ -75,12 +90,47 @@ static gboolean patience_ends(gpointer data) {
   return G_SOURCE_REMOVE;
 }
 
+/* Asks for the removal of a finger that is there since before the use, once: the token ends a use with many lines. */
+static void announce_lift(struct reader *reader) {
+  if (!reader->is_lift_announced) say("{\"retry\":\"%s\"}", "remove the finger");
+  reader->is_lift_announced = true;
+}
+
+static gboolean sensor_is_empty(gpointer data) {
+  struct reader *reader = data;
+  reader->emptying = 0;
+  reader->was_empty = true;
+  finger_status_changed(reader->device, NULL, reader);
+  return G_SOURCE_REMOVE;
+}
+
+/* Waits until the sensor was seen without a finger for long enough. */
+static void wait_for_empty_sensor(struct reader *reader, FpFingerStatusFlags status) {
+  if (reader->emptying) g_source_remove(reader->emptying);
+  reader->emptying = 0;
+  if (reader->is_present) return announce_lift(reader);
+  if (status & FP_FINGER_STATUS_NEEDED) reader->emptying = g_timeout_add(reader->empty, sensor_is_empty, reader);
+}
+
+/* Whether the finger that was scanned came after the sensor was seen without one. A driver that reports no fingers is
+   trusted if they are drawn over its sensor: one that rests there gives no image. */
+static bool counts(const struct reader *reader) {
+  if (reader->was_empty) return !reader->is_early;
+  return !reader->reports_fingers && fp_device_get_scan_type(reader->device) == FP_SCAN_TYPE_SWIPE;
+}
+
 /* Asks for a finger once the reader waits for one and the last one is lifted. */
 static void finger_status_changed(FpDevice *device, GParamSpec *property, gpointer data) {
   (void)property;
   struct reader *reader = data;
-  if (reader->is_answered || !reader->is_unannounced || fp_device_get_finger_status(device) != FP_FINGER_STATUS_NEEDED)
-    return;
+  if (reader->is_answered) return;
+  FpFingerStatusFlags status = fp_device_get_finger_status(device);
+  bool is_present = status & FP_FINGER_STATUS_PRESENT;
+  if (is_present && !reader->is_present) reader->is_early = !reader->was_empty;
+  reader->is_present = is_present;
+  if (status != FP_FINGER_STATUS_NONE) reader->reports_fingers = true;
+  if (!reader->was_empty) return wait_for_empty_sensor(reader, status);
+  if (!reader->is_unannounced || status != FP_FINGER_STATUS_NEEDED) return;
   reader->is_unannounced = false;
   char text[64] = "finger";
   if (reader->question.step == plug_in_register) {
@@ -132,9 +182,14 @@ static void verified(GObject *source, GAsyncResult *result, gpointer data) {
   struct reader *reader = data;
   g_autoptr(GError) error = NULL;
   gboolean matches = FALSE;
-  if (!fp_device_verify_finish(FP_DEVICE(source), result, &matches, NULL, &error)) {
-    if (reader->is_answered) return;
-    if (error->domain != FP_DEVICE_RETRY) return fail(reader, error);
+  bool is_scanned = fp_device_verify_finish(FP_DEVICE(source), result, &matches, NULL, &error);
+  if (reader->is_answered) return;
+  if (!is_scanned && error->domain != FP_DEVICE_RETRY) return fail(reader, error);
+  if (!counts(reader)) {
+    announce_lift(reader);
+    return verify(reader);
+  }
+  if (!is_scanned) {
     report_retry(error);
     return verify(reader);
   }
@@ -287,12 +342,13 @@ static void protect(bool has_virtual_readers) {
 
 int main(int count, char **arguments) {
   static struct reader reader;
-  /* For tests: accepts also libfprint's virtual readers, which the environment configures. */
-  reader.has_virtual_readers = count == 2 && !strcmp(arguments[1], "--virtual-readers");
+  /* For tests: accepts also libfprint's virtual readers, which the environment configures, and another time than EMPTY. */
+  reader.has_virtual_readers = (count == 2 || count == 3) && !strcmp(arguments[1], "--virtual-readers");
   if (count > 1 && !reader.has_virtual_readers) {
-    fprintf(stderr, "usage: reader-finger [--virtual-readers]\n");
+    fprintf(stderr, "usage: reader-finger [--virtual-readers [MILLISECONDS]]\n");
     return 64;
   }
+  reader.empty = count == 3 ? (guint)strtoul(arguments[2], NULL, 10) : EMPTY;
   service = fdopen(dup(STDOUT_FILENO), "w");
   if (!service || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 71;
   protect(reader.has_virtual_readers);
@@ -306,6 +362,8 @@ int main(int count, char **arguments) {
     say("{\"data\":\"%s\"}", "");
     return 0;
   }
+  /* The scans of a registration are compared with each other. */
+  reader.was_empty = reader.question.step == plug_in_register || reader.empty == 0;
   reader.loop = g_main_loop_new(NULL, FALSE);
   reader.canceling = g_cancellable_new();
   reader.end = g_get_monotonic_time() + LONGEST * G_USEC_PER_SEC;

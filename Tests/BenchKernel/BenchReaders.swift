@@ -91,7 +91,7 @@ final class BenchReaders: @unchecked Sendable {
         """
         authenticator = "finger"
         kind = "biometric"
-        command = ["/bin/sh", "-c", "FP_VIRTUAL_DEVICE=\(Self.folder)/sensors/$$ exec \(finger) --virtual-readers"]
+        command = ["/bin/sh", "-c", "FP_VIRTUAL_DEVICE=\(Self.folder)/sensors/$$ exec \(finger) --virtual-readers 0"]
         """
       ),
     ].map { ($0.0, $0.1 + "\ntime_limit_seconds = 120\n") }

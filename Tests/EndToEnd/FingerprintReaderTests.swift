@@ -22,7 +22,7 @@ extension EndToEnd {
       let plugin = """
         authenticator = "finger"
         kind = "biometric"
-        command = ["/bin/sh", "-c", "FP_VIRTUAL_DEVICE=\(sensors)/$$ exec \(program) --virtual-readers"]
+        command = ["/bin/sh", "-c", "FP_VIRTUAL_DEVICE=\(sensors)/$$ exec \(program) --virtual-readers 0"]
         """
       try await withPINScene(
         settings: Fingerprints.settings, types: Fingerprints.types,

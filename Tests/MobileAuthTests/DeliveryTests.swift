@@ -73,6 +73,29 @@ import Testing
     #expect(fixture.server.delivered.isEmpty)
   }
 
+  /// A client that cannot be made now may be made in a later round.
+  @Test(
+    "An answer is kept for an enrolled server that has no client, and not for one that is gone",
+    arguments: [true, false])
+  func answerToAServerWithoutAClient(isEnrolled: Bool) async throws {
+    let fixture = HandlerFixture()
+    let intent = AnswerIntent(
+      transaction: HandlerFixture.transaction(1), server: fixture.server.id, account: AccountID("A"),
+      idempotencyKey: "mine", decision: .accept)
+    fixture.stateStore.plant(intent)
+    let handler = Handler(
+      servers: [fixture.otherServer], enrolled: isEnrolled ? [fixture.server.id] : [], inbox: fixture.inbox,
+      panelTasks: fixture.panelTasks, panel: fixture.panel, stateStore: fixture.stateStore, mustEnroll: false,
+      in: fixture.environment)
+    let running = Task { try await handler.run() }
+    await fixture.panel.until(showing: .idle(pending: 0))
+    running.cancel()
+    _ = try? await running.finished()
+    #expect(try fixture.stateStore.unresolvedIntents() == (isEnrolled ? [intent] : []))
+    let outcomes = isEnrolled ? [] : ["permanently unknown: the token server is no longer enrolled"]
+    #expect(fixture.stateStore.outcomes(of: HandlerFixture.transaction(1)) == outcomes)
+  }
+
   /// For a server without a status API, the stored bytes are sent again, whether or not the event channel is up.
   @Test("After a crash an answer is sent again where the server reports no outcome", arguments: [true, false])
   func afterACrashAnAnswerIsSentAgainWhereTheServerReportsNoOutcome(isTaken: Bool) async throws {

@@ -27,7 +27,8 @@ final class ReaderProcess {
   private var unread: [UInt8] = []
   private var status: Int32?
 
-  init(_ reader: VirtualReader?, options: [String] = ["--virtual-readers"], keepsEnd: Bool = false) throws {
+  /// - Parameter options: the number is how long the sensor must be seen without a finger, in milliseconds.
+  init(_ reader: VirtualReader?, options: [String] = ["--virtual-readers", "50"], keepsEnd: Bool = false) throws {
     folder = FileManager.default.temporaryDirectory.appending(path: "finger-\(UUID().uuidString.prefix(8))")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     var ends: [Int32] = [-1, -1]
@@ -144,6 +145,15 @@ final class ReaderProcess {
   }
 
   // MARK: The finger
+
+  /// Waits until the virtual reader waits for a finger, of which the program need not have told yet.
+  func needsFinger() throws {
+    for _ in 0..<(Self.patience * 100) {
+      if errors.contains("finger status change: FP_FINGER_STATUS_NEEDED") { return }
+      usleep(10_000)
+    }
+    throw ReaderProcessError(description: "the virtual reader waits for no finger; \(errors)")
+  }
 
   /// Sends a command, or an image, to the virtual reader. It listens while it is open.
   func present(_ bytes: [UInt8]) throws {

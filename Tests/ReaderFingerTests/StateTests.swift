@@ -59,6 +59,24 @@ import Testing
   }
 
   @Test(
+    "A finger that is on the sensor already counts only after it was lifted",
+    arguments: [["FINGER 1", "FINGER 0"], ["FINGER 1", "SCAN index"], ["RETRY 2"]])
+  func fingerThatIsThere(commands: [String]) throws {
+    let registration = try registration()
+    let reader = try ReaderProcess(.device, options: ["--virtual-readers", "3000"])
+    reader.ask("authenticate", registration: registration)
+    try reader.needsFinger()
+    try reader.present(commands[0])
+    #expect(try reader.next() == "retry: remove the finger")
+    // The scan matches.
+    for command in commands.dropFirst() { try reader.present(command) }
+    try #require(try reader.next() == Self.waiting)
+    try reader.present("SCAN index")
+    #expect(try reader.next() == "data: ")
+    #expect(try reader.end() == 0)
+  }
+
+  @Test(
     "A scan that failed is repeated, and decides nothing",
     arguments: [(0, "not recognized"), (1, "too short"), (2, "not centered"), (3, "remove the finger")])
   func retry(code: Int, advice: String) throws {

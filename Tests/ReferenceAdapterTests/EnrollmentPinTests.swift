@@ -17,7 +17,7 @@ import Testing
     uri pins: [String], dropping: Bool = false, isKnown: Bool = true
   ) async throws -> (used: [String], stored: [String]) {
     let server = try FakeServer()
-    let registry = ApprovalTestKit.MemoryRegistry()
+    let registry = MemoryRegistry()
     let http = server.makeHTTPTransport()
     _ = try server.adapter(http)
     var record = try server.registry.servers()[0]

@@ -27,10 +27,10 @@ final class FakeServer: Sendable {
   private let state = Mutex((nonce: 1, tokens: 0, routes: [String: Route]()))
   private let stream: @Sendable (HTTPRequest) -> HTTPResponseStream
   /// The adapter's store of enrollments.
-  let registry: any EnrollmentRegistry
+  let registry: any SharedEnrollmentRegistry
 
   init(
-    registry: any EnrollmentRegistry = MemoryRegistry(),
+    registry: any SharedEnrollmentRegistry = MemoryRegistry(),
     stream: @escaping @Sendable (HTTPRequest) -> HTTPResponseStream = RecordingHTTPTransport.silentStream
   ) throws {
     self.registry = registry
@@ -160,29 +160,6 @@ final class FakeServer: Sendable {
     let sealed = try (signer ?? server).seal(plaintext, to: recipient ?? token.certificate)
     let body = JSON.encode(SealedRequest(message: sealed.base64, expiresInMs: 60_000))
     on("/requests/\(Self.transaction)/message") { _ in HTTPResponse(status: 200, body: body) }
-  }
-}
-
-/// A store of enrollments in memory.
-final class MemoryRegistry: EnrollmentRegistry {
-  private let state = Mutex((servers: [TokenServerRecord](), accounts: [AccountRecord](), audit: [AuditEntry]()))
-
-  var audit: [AuditEntry] { state.withLock { $0.audit } }
-
-  func servers() throws(StateStoreError) -> [TokenServerRecord] { state.withLock { $0.servers } }
-  func accounts() throws(StateStoreError) -> [AccountRecord] { state.withLock { $0.accounts } }
-  func put(_ server: TokenServerRecord) throws(StateStoreError) {
-    state.withLock { state in
-      state.servers.removeAll { $0.id == server.id }
-      state.servers.append(server)
-    }
-  }
-  func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(StateStoreError) {
-    state.withLock { state in
-      state.accounts.removeAll { $0.id == account.id }
-      state.accounts.append(account)
-      state.audit += entry.map { [$0] } ?? []
-    }
   }
 }
 

@@ -168,7 +168,7 @@ import Vault
 }
 
 /// A vault that keeps every state of its storage.
-private final class WatchedStorage: EnrollmentRegistry {
+private final class WatchedStorage: SharedEnrollmentRegistry {
   let vault: Vault
   private let directory: String
   private let states = Mutex((opened: [[UInt8]](), written: [[UInt8]]()))
@@ -190,6 +190,12 @@ private final class WatchedStorage: EnrollmentRegistry {
   func put(_ account: AccountRecord, _ entry: AuditEntry?) throws(StateStoreError) {
     try vault.put(account, entry)
     try look()
+  }
+
+  func change(_ known: AccountRecord, _ change: AccountChange) throws(StateStoreError) -> Bool {
+    let isChanged = try vault.change(known, change)
+    try look()
+    return isChanged
   }
 
   private func look() throws(StateStoreError) {

@@ -13,7 +13,7 @@ import Testing
     let server = try FakeServer()
     let http = RecordingHTTPTransport { _ throws(HTTPTransportError) in throw .unreachable("no route") }
     let enrollment = Enrollment(
-      registry: ApprovalTestKit.MemoryRegistry(), in: server.environment, pinPrompter: nil, boardSerial: serial,
+      registry: MemoryRegistry(), in: server.environment, pinPrompter: nil, boardSerial: serial,
       progress: { _ in }
     ) { _ in http }
     let uri = ActivationURI(server: FakeServer.url, code: try #require(ActivationCode("0000000000000")), pins: [])
@@ -37,7 +37,7 @@ import Testing
     "Only refused client credentials make a registered device register again, not each error with the number 10001",
     arguments: Refusal.allCases)
   func registersAgain(refusal: Refusal) async throws {
-    let registry = ApprovalTestKit.MemoryRegistry()
+    let registry = MemoryRegistry()
     let server = try FakeServer(registry: registry)
     let http = server.makeHTTPTransport()
     let id = try server.adapter(http).id

@@ -203,7 +203,7 @@ import Testing
     "Before it accepts a removal, an enrollment asks again after a minute, with a new connection and a new token",
     arguments: [true, false])
   func enrollmentAsksAgain(isGone: Bool) async throws {
-    let registry = ApprovalTestKit.MemoryRegistry()
+    let registry = MemoryRegistry()
     let server = try FakeServer(registry: registry)
     let http = server.makeHTTPTransport()
     _ = try server.adapter(http)

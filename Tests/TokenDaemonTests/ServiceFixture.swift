@@ -27,21 +27,24 @@ final class ServiceFixture: Sendable {
   let handler: ControlRequestHandler
   let events: AsyncStream<TokenEvent>.Continuation
   private let ending = Ending()
-  private let environment = TokenEnvironment.test(SystemClock())
+  private let environment: TokenEnvironment
 
   /// - Parameters:
   ///   - kinds: the kinds of servers that the service knows.
   ///   - panel: in place of the simulated board's; its prompts need no `Task` that runs it.
   ///   - drivers: of authenticators.
   ///   - reportsSteps: whether what the commands report reaches the service, as in the program.
+  ///   - clock: of the service and the simulated board.
   ///   - http: answers all HTTP requests.
   init(
     reportHold: Duration? = nil, kinds: [any ServerBackend.Type] = Backends.kinds,
     panel: (any Panel)? = nil, drivers: AuthenticatorDrivers = AuthenticatorDrivers(), reportsSteps: Bool = false,
+    clock: any TokenClock = SystemClock(),
     http: RecordingHTTPTransport = RecordingHTTPTransport { _ throws(HTTPTransportError) in
       throw .unreachable("no network in this test")
     }
   ) throws {
+    environment = TokenEnvironment.test(clock)
     var template = Array("/tmp/service-tests-XXXXXX".utf8CString)
     try #require(mkdtemp(&template) != nil)
     path = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
@@ -89,6 +92,9 @@ final class ServiceFixture: Sendable {
 
   /// Whether the service was asked to end.
   var hasEnded: Bool { ending.hasCome.withLock { $0 } }
+
+  /// Whether the handler waits for a change.
+  var handlerWaits: Bool { if case .waiting = service.handlerState { true } else { false } }
 
   /// Enrolls an account that needs no server.
   func enroll(_ name: String) async throws {

@@ -4,6 +4,9 @@ import Boards
 import ControlProtocol
 import FrontPanel
 import MobileAuth
+import SQLite
+import Secrets
+import ServerBackends
 import Testing
 import Vault
 
@@ -30,6 +33,74 @@ import Vault
     try await fixture.until(.idle(pending: 0))
     for task in running { task.cancel() }
     for task in running { try await task.finished() }
+  }
+
+  /// A kind of server whose client cannot be made.
+  private struct ClientlessBackend: ServerBackend {
+    static let kind = "clientless"
+    static let displayName = "clientless"
+    static let uriPrefixes = ["clientless:"]
+
+    init(_ context: BackendContext) {}
+    static func recognizes(_ uri: String) -> Bool { false }
+    static func form(of uri: String) throws -> EnrollmentForm { EnrollmentForm() }
+    func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord { throw CancellationError() }
+
+    func client(
+      for server: TokenServerRecord, accounts: [AccountRecord], in environment: TokenEnvironment
+    ) throws -> (any TokenServerClient)? {
+      throw StateStoreError.io(call: "read", reason: "a test")
+    }
+  }
+
+  @Test("An answer of unknown outcome is kept while the client for its server cannot be made", arguments: [false, true])
+  func answerToAServerWithoutAClient(isDamaged: Bool) async throws {
+    let fixture = try ServiceFixture(kinds: Backends.kinds + [ClientlessBackend.self], panel: ScriptedPanel())
+    let server = TokenServerRecord(
+      id: TokenServerID("clientless"), kind: ClientlessBackend.kind, url: "clientless:",
+      secrets: SecretBytes(copying: []))
+    try fixture.vault.put(server)
+    let account = AccountRecord(
+      id: AccountID("ann"), server: server.id, profile: "ann", stage: .active, secrets: SecretBytes(copying: []))
+    try fixture.vault.put(account)
+    let intent = AnswerIntent(
+      transaction: try #require(TransactionID("11111111-1111-4111-8111-111111111111")), server: server.id,
+      account: account.id, idempotencyKey: "mine", decision: .accept)
+    try fixture.vault.journal(intent, AuditEntry(.decided, wallClockMilliseconds: 0))
+    if isDamaged { try execute("UPDATE accounts SET box = x''", in: fixture) }
+    let running = Task { _ = try? await fixture.service.run() }
+    try await eventually("the handler waits") { fixture.handlerWaits }
+    #expect(try fixture.vault.unresolvedIntents() == [intent])
+    running.cancel()
+    try await running.finished()
+  }
+
+  private func execute(_ sql: String, in fixture: ServiceFixture) throws {
+    let connection = try Connection(path: "\(fixture.path)/vault.sqlite3")
+    try connection.execute(sql)
+  }
+
+  /// Fails if one read that fails ends all answers until an account changes.
+  @Test("A round that cannot read the vault begins again after a pause, or when the accounts change")
+  func unreadableVault() async throws {
+    let clock = ManualClock()
+    let fixture = try ServiceFixture(panel: ScriptedPanel(), clock: clock)
+    try await fixture.enroll("mail")
+    let running = Task { _ = try? await fixture.service.run() }
+    for isReloaded in [false, true] {
+      try await eventually("the handler waits") { fixture.handlerWaits }
+      try execute("ALTER TABLE accounts RENAME TO hidden", in: fixture)
+      fixture.service.reload()
+      try await eventually("a pause after the error") {
+        fixture.service.handlerState == .failed && clock.untilNextWakes == .seconds(30)
+      }
+      #expect(fixture.panel.shown.last == .seeLog)
+      try execute("ALTER TABLE hidden RENAME TO accounts", in: fixture)
+      if isReloaded { fixture.service.reload() } else { clock.advance(by: .seconds(31)) }
+    }
+    try await eventually("the handler waits again") { fixture.handlerWaits }
+    running.cancel()
+    try await running.finished()
   }
 
   /// The times are those of token servers. Fails if one of them ends the program.

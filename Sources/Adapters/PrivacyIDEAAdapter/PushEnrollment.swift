@@ -26,7 +26,7 @@ package struct PushEnrollment: Sendable {
     package init() {}
   }
 
-  private let registry: any EnrollmentRegistry & StateStore
+  private let registry: any SharedEnrollmentRegistry & StateStore
   private let environment: TokenEnvironment
   private let settings: Settings
   private let pinPrompter: PINPrompter?
@@ -41,7 +41,7 @@ package struct PushEnrollment: Sendable {
   ///   - pinPrompter: lets the user choose a PIN; nil without a keypad. Tokens that require a PIN are then refused.
   ///   - progress: called with a progress message for the waiting user.
   package init(
-    registry: any EnrollmentRegistry & StateStore, in environment: TokenEnvironment, settings: Settings,
+    registry: any SharedEnrollmentRegistry & StateStore, in environment: TokenEnvironment, settings: Settings,
     pinPrompter: PINPrompter?, progress: @escaping @Sendable (String) -> Void,
     makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport
   ) {
@@ -65,26 +65,23 @@ package struct PushEnrollment: Sendable {
     let trust = trust.keeping(pins: former ?? []).limited(to: [uri.endpoint])
     try check(uri, trust)
     let server = try self.server(for: uri, trust)
-    var (account, credentials) = try self.account(for: uri, at: server, name: name)
-    let open = try await prepare(&account, &credentials, uri, text)
+    let (found, isNew) = try self.account(for: uri, at: server, name: name)
+    var (account, credentials) = (found, try PushCredentials(found))
+    let open = try await prepare(&account, &credentials, isNew: isNew, uri, text)
     let client = PushClient(
       endpoint: uri.endpoint, http: makeHTTPTransport(trust), clock: ResponseClock(in: environment))
 
     progress("enrolling \(uri.serial) at \(server.id)")
     let serverKey = try await exchangeKeys(uri, open.key, client, account, credentials)
-    // A PIN chosen before, or by a concurrent command, stays required: new keys do not remove it.
-    credentials.pinLength = try kept(account)?.pinLength ?? credentials.pinLength
-    let keys = TokenKeys(device: open.key, server: serverKey, wantsPIN: credentials.pinLength != nil)
-    credentials.active = keys
-    credentials.next = nil
-    credentials.wantsBiometric = uri.unlock == .biometric
-    account.stage = .active
-    account = try credentials.stored(in: account)
     try keepTrust(of: server, trust.pins)
-    try put(
-      account,
-      environment.auditEntry(.enrolled, account: account.id, detail: "at \(server.id), serial \(account.profile)"))
-    try await probe(keys, of: &account, client)
+    try change(&account, &credentials, noting: .enrolled, "at \(server.id), serial \(uri.serial)") {
+      // A PIN chosen before, or by a concurrent command, stays required: new keys do not remove it.
+      $1.active = TokenKeys(device: open.key, server: serverKey, wantsPIN: $1.pinLength != nil)
+      $1.next = nil
+      $1.wantsBiometric = uri.unlock == .biometric
+      $0.stage = .active
+    }
+    try await probe(open.key, of: &account, &credentials, client)
     return account
   }
 
@@ -138,12 +135,13 @@ package struct PushEnrollment: Sendable {
       environment.auditEntry(.pinsDropped, detail: "\(server.id): \(former.joined(separator: ", "))"))
   }
 
+  /// - Returns: the account as stored, or a new one.
   private func account(
     for uri: EnrollmentURI, at server: TokenServerRecord, name: String?
-  ) throws -> (AccountRecord, PushCredentials) {
+  ) throws -> (AccountRecord, isNew: Bool) {
     let known = try registry.accounts()
     if let record = known.first(where: { $0.server == server.id && $0.profile == uri.serial }) {
-      return (record, try PushCredentials(record))
+      return (record, false)
     }
     let id = AccountID(name ?? uri.serial)
     guard !known.contains(where: { $0.id == id }) else {
@@ -153,41 +151,58 @@ package struct PushEnrollment: Sendable {
       id: id, server: server.id, profile: uri.serial, stage: .enrolling,
       enrollment: environment.makeEnrollmentID(), secrets: SecretBytes(copying: []))
     record.displayName = uri.label.sanitized
-    return (record, PushCredentials())
+    return (record, true)
   }
 
   /// Stores everything that must be durable before the request is sent.
   private func prepare(
-    _ account: inout AccountRecord, _ credentials: inout PushCredentials, _ uri: EnrollmentURI, _ text: String
+    _ account: inout AccountRecord, _ credentials: inout PushCredentials, isNew: Bool, _ uri: EnrollmentURI,
+    _ text: String
   ) async throws -> OpenEnrollment {
-    let open = try begun(by: uri, account, credentials) ?? begin(uri, text, &account, &credentials)
+    let open = try begun(by: uri, account, credentials) ?? begin(uri, text, &account, &credentials, isNew: isNew)
     guard isPINWanted(by: uri), credentials.pinLength == nil, let pinPrompter else { return open }
     progress("choose a PIN: type it on the keypad, press Enter, and repeat it")
     let pin = try await pinPrompter.choose()
-    if let kept = try kept(account), kept.pinLength != nil {
+    account = try stored(account)
+    guard account.pin == nil else {
       // A concurrent command has stored a PIN, which takes precedence.
       progress("another command has set a PIN for this account; that PIN is kept and this one is discarded")
-      credentials = kept
+      credentials = try PushCredentials(account)
       return open
     }
     try pinPrompter.store(account.id, pin)
-    credentials.pinLength = pin.count
-    account = try credentials.stored(in: account)
-    try put(account, nil)
+    try change(&account, &credentials) { $1.pinLength = pin.count }
     return open
   }
 
-  /// Stores the account. Authenticators that stand in can have been registered or revoked meanwhile: these stay as
-  /// stored.
-  private func put(_ account: AccountRecord, _ entry: AuditEntry?) throws {
-    var account = account
-    if let stored = try registry.accounts().first(where: { $0.id == account.id }) { account.standIns = stored.standIns }
-    try registry.put(account, entry)
+  /// Changes the account and its credentials as they are stored now: since they were read, another command can have
+  /// renamed or locked the account, or set its PIN, and authenticators that stand in can have come or gone. That stays.
+  /// - Parameters:
+  ///   - kind: that of the entry in the audit chain; nil for none.
+  ///   - body: called again after a concurrent change.
+  /// - Throws: `.notFound` if the account was removed meanwhile.
+  private func change(
+    _ account: inout AccountRecord, _ credentials: inout PushCredentials, noting kind: AuditEntry.Kind? = nil,
+    _ detail: String = "", _ body: (inout AccountRecord, inout PushCredentials) -> Void
+  ) throws {
+    while true {
+      let known = try stored(account)
+      var (changed, kept) = (known, try PushCredentials(known))
+      body(&changed, &kept)
+      changed = try kept.stored(in: changed)
+      let entry = kind.map { environment.auditEntry($0, account: known.id, detail: detail) }
+      guard try registry.change(known, .put(changed, entry)) else { continue }
+      (account, credentials) = (changed, kept)
+      return
+    }
   }
 
-  /// The credentials of the account as stored now.
-  private func kept(_ account: AccountRecord) throws -> PushCredentials? {
-    try registry.accounts().first { $0.id == account.id }.map { record in try PushCredentials(record) }
+  /// The account as stored now.
+  /// - Throws: `.notFound` if it was removed.
+  private func stored(_ account: AccountRecord) throws(StateStoreError) -> AccountRecord {
+    let found = try registry.accounts().first { $0.server == account.server && $0.profile == account.profile }
+    guard let found else { throw .notFound(.account(account.id)) }
+    return found
   }
 
   /// The interrupted enrollment with this URL, if there is one.
@@ -203,18 +218,23 @@ package struct PushEnrollment: Sendable {
   }
 
   private func begin(
-    _ uri: EnrollmentURI, _ text: String, _ account: inout AccountRecord, _ credentials: inout PushCredentials
+    _ uri: EnrollmentURI, _ text: String, _ account: inout AccountRecord, _ credentials: inout PushCredentials,
+    isNew: Bool
   ) throws -> OpenEnrollment {
     progress("generating a key")
     let now = environment.wallClockMilliseconds
     let open = OpenEnrollment(
       key: try makeKey(for: uri.flavor), uri: text,
       giveUpAt: ResponseClock.isPlausible(now) ? now + uri.timeToLive.milliseconds : nil)
-    credentials.next = open
     // From now on the server may refuse the former keys because it knows the new ones: that must not delete these.
-    account.enrollment = environment.makeEnrollmentID()
+    let enrollment = environment.makeEnrollmentID()
+    guard isNew else {
+      try change(&account, &credentials) { ($0.enrollment, $1.next) = (enrollment, open) }
+      return open
+    }
+    (account.enrollment, credentials.next) = (enrollment, open)
     account = try credentials.stored(in: account)
-    try put(account, nil)
+    try registry.put(account, nil)
     return open
   }
 
@@ -254,24 +274,25 @@ package struct PushEnrollment: Sendable {
         environment.auditEntry(.removed, account: account.id, detail: "not enrolled: \(why)"))
     }
     var (account, credentials) = (account, credentials)
-    credentials.next = nil
-    account = try credentials.stored(in: account)
-    try put(account, nil)
+    try change(&account, &credentials) { $1.next = nil }
   }
 
   /// Polls once. The server accepts any text as a public key and fails later; a poll verifies key, signature, clock and
   /// policy.
-  private func probe(_ keys: TokenKeys, of account: inout AccountRecord, _ client: PushClient) async throws {
-    guard let fault = await pollFault(keys, account, client) else { return }
+  private func probe(
+    _ key: DeviceKey, of account: inout AccountRecord, _ credentials: inout PushCredentials, _ client: PushClient
+  ) async throws {
+    guard let fault = await pollFault(key, account, client) else { return }
     guard fault == .notKnown else { return progress("enrolled, but the first poll failed: \(fault.explanation)") }
-    account.stage = .mustEnrollAgain
-    try put(account, environment.auditEntry(.disenrolled, account: account.id, detail: "\(fault)"))
+    try change(&account, &credentials, noting: .disenrolled, "\(fault)") { account, _ in
+      account.stage = .mustEnrollAgain
+    }
     throw TokenServerError.disenrolled
   }
 
-  private func pollFault(_ keys: TokenKeys, _ account: AccountRecord, _ client: PushClient) async -> PollError? {
+  private func pollFault(_ key: DeviceKey, _ account: AccountRecord, _ client: PushClient) async -> PollError? {
     do {
-      _ = try await client.poll(serial: account.profile, key: keys.device)
+      _ = try await client.poll(serial: account.profile, key: key)
       return nil
     } catch { return error }
   }

@@ -30,7 +30,7 @@ extension Enrollment {
     if credentials.serverCertificate != nil {
       account.enrollment = environment.makeEnrollmentID()
       do {
-        return try await enrollForPush(credentials.stored(in: account), over: transport, client, user)
+        return try await enrollForPush(account, over: transport, client, user)
       } catch TokenServerError.notEnrolled {
         // The server has removed the keys, too.
         credentials.replaceKeys(with: newKey)

@@ -39,10 +39,15 @@ extension Enrollment {
     progress("choose a PIN of \(policy.length) digits: type it on the keypad, press Enter, and repeat it")
     let pin = try await pinSetup.choose(policy)
     progress("setting the PIN")
-    credentials.pin = AccountPIN(
-      try ProtectedToken(offer.token, under: pin, binding: pinSetup.binding, parameters: pinSetup.parameters))
-    account = credentials.stored(in: account)
-    try registry.put(account, environment.auditEntry(.pinSet, account: account.id, detail: "\(pin.count) digits"))
+    let token = try ProtectedToken(
+      offer.token, under: pin, binding: pinSetup.binding, parameters: pinSetup.parameters)
+    credentials.pin = AccountPIN(token)
+    account = try change(account, noting: .pinSet, "\(pin.count) digits") {
+      var kept = try AccountCredentials(remainderOf: $0, or: credentials.key)
+      kept.pin = credentials.pin
+      $0 = kept.stored(in: $0)
+      $0.displayName = account.displayName
+    }
     let key = try KnowledgeKey(
       refreshToken: offer.token, clientID: client.clientID ?? "", profileID: account.profile)
     let path = "/profiles/\(account.profile)/pin"

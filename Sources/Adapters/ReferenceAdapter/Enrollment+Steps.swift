@@ -9,6 +9,27 @@ import ReferenceProtocol
 
 /// The steps of an enrollment at a server where this device is registered.
 extension Enrollment {
+  /// Changes the account as it is stored now: since the last step another command can have renamed it, or changed its
+  /// origins, which stays.
+  /// - Parameters:
+  ///   - kind: that of the entry in the audit chain; nil for none.
+  ///   - body: called again after a concurrent change.
+  /// - Returns: the stored account.
+  /// - Throws: `.notFound` if the account was removed meanwhile.
+  func change(
+    _ account: AccountRecord, noting kind: AuditEntry.Kind? = nil, _ detail: String = "",
+    _ body: (inout AccountRecord) throws -> Void
+  ) throws -> AccountRecord {
+    while true {
+      let stored = try registry.accounts().first { $0.server == account.server && $0.profile == account.profile }
+      guard let known = stored else { throw StateStoreError.notFound(.account(account.id)) }
+      var changed = known
+      try body(&changed)
+      let entry = kind.map { environment.auditEntry($0, account: known.id, detail: detail) }
+      if try registry.change(known, .put(changed, entry)) { return changed }
+    }
+  }
+
   /// Activates the account with the code, and lets the user choose a PIN if the server requires one.
   /// - Returns: the authority for the calls of the next steps.
   func activate(
@@ -39,8 +60,12 @@ extension Enrollment {
       KeyExchangeResponse.self, try await client.call(.put, path, body: JSON.encode(exchange), as: user))
     let certificate = try Self.certificate(keys)
     credentials.serverCertificate = certificate
-    account = credentials.stored(in: account)
-    try registry.put(account, nil)
+    account = try change(account) {
+      var kept = try AccountCredentials(remainderOf: $0, or: credentials.key)
+      (kept.key, kept.serverCertificate) = (credentials.key, certificate)
+      $0 = kept.stored(in: $0)
+      ($0.enrollment, $0.displayName) = (account.enrollment, account.displayName)
+    }
     let proof = KeyAcknowledgementContent(
       clientID: client.clientID ?? "", profileID: account.profile, keyID: keys.keyID)
     let sealed = try credentials.key.seal(JSON.encode(proof), to: certificate)
@@ -49,22 +74,20 @@ extension Enrollment {
   }
 
   /// Enrolls the account for push, its last step.
+  /// - Parameter origins: the account's `allowedOrigins`; nil leaves them.
   /// - Returns: the active account.
   func enrollForPush(
-    _ account: AccountRecord, over transport: DeviceConfiguration.Transport, _ client: DeviceClient,
-    _ user: DeviceClient.Authority
+    _ account: AccountRecord, over transport: DeviceConfiguration.Transport, allowing origins: [String]? = nil,
+    _ client: DeviceClient, _ user: DeviceClient.Authority
   ) async throws -> AccountRecord {
     progress("enrolling for push")
     _ = try await client.call(
       .put, "/profiles/\(account.profile)/push", body: JSON.encode(PushEnrollmentRequest(transport: transport)),
       as: user)
-    var account = account
-    account.stage = .active
-    try registry.put(
-      account,
-      environment.auditEntry(
-        .enrolled, account: account.id, detail: "at \(account.server), profile \(account.profile)"))
-    return account
+    return try change(account, noting: .enrolled, "at \(account.server), profile \(account.profile)") {
+      ($0.stage, $0.enrollment) = (.active, account.enrollment)
+      if let origins { $0.allowedOrigins = origins }
+    }
   }
 
   /// - Parameter ephemeral: the key to which the refresh token is encrypted, if a PIN is required.

@@ -12,7 +12,7 @@ import ServerBackends
 /// Enrolls one account: device registration, activation, key exchange and push. Each step is durable before the next
 /// request is sent, and the same activation code resumes an enrollment that a crash or power loss interrupted.
 package struct Enrollment: Sendable {
-  let registry: any EnrollmentRegistry & StateStore
+  let registry: any SharedEnrollmentRegistry & StateStore
   private let makeHTTPTransport: @Sendable (ServerTrust) -> any HTTPTransport
   let environment: TokenEnvironment
   let pinSetup: PINSetup?
@@ -45,7 +45,7 @@ package struct Enrollment: Sendable {
   ///   - boardSerial: the serial number of the board, of at most 64 printable characters.
   ///   - progress: called with a progress message for the waiting user.
   package init(
-    registry: any EnrollmentRegistry & StateStore, in environment: TokenEnvironment, pinPrompter: PINSetup?,
+    registry: any SharedEnrollmentRegistry & StateStore, in environment: TokenEnvironment, pinPrompter: PINSetup?,
     deviceName: String? = nil, boardSerial: String? = nil, progress: @escaping @Sendable (String) -> Void,
     makeHTTPTransport: @escaping @Sendable (ServerTrust) -> any HTTPTransport
   ) {
@@ -75,8 +75,8 @@ package struct Enrollment: Sendable {
     var (account, credentials) = try self.account(for: uri, at: server, name: name)
     let user = try await activate(&account, &credentials, with: uri.code, configuration, client)
     try await exchangeKeys(of: &account, &credentials, client, user)
-    account.allowedOrigins = origins
-    return try await enrollForPush(account, over: configuration.transports.first ?? .sse, client, user)
+    return try await enrollForPush(
+      account, over: configuration.transports.first ?? .sse, allowing: origins, client, user)
   }
 
   /// Registers this device with a fleet token, before it has a user. Does nothing if it is registered.

@@ -41,7 +41,7 @@ package final class ReferenceServerClient: TokenServerClient {
   let client: DeviceClient
   let revocations: Revocations
   let environment: TokenEnvironment
-  let registry: any EnrollmentRegistry
+  let registry: any SharedEnrollmentRegistry
   /// The device-binding key: without it, a token encrypted with a PIN cannot be decrypted on another device.
   let pinBinding: SecretBytes
   let feed: EventFeed
@@ -83,8 +83,9 @@ package final class ReferenceServerClient: TokenServerClient {
   ///   - drivers: the drivers of authenticators.
   ///   - unlocked: the tokens of fingerprints, kept when the client is replaced.
   package init(
-    _ record: TokenServerRecord, accounts: [AccountRecord], registry: any EnrollmentRegistry, pinBinding: SecretBytes,
-    http: any HTTPTransport, in environment: TokenEnvironment, broker: (any HintBroker)? = nil,
+    _ record: TokenServerRecord, accounts: [AccountRecord], registry: any SharedEnrollmentRegistry,
+    pinBinding: SecretBytes, http: any HTTPTransport, in environment: TokenEnvironment,
+    broker: (any HintBroker)? = nil,
     capabilities: ApprovalCapabilities? = nil, drivers: AuthenticatorDrivers = AuthenticatorDrivers(),
     unlocked: UnlockedTokens = UnlockedTokens()
   ) throws(StateStoreError) {
@@ -225,7 +226,9 @@ package final class ReferenceServerClient: TokenServerClient {
 
   func account(profile: String) -> Account? { accounts.withLock { $0[profile] } }
 
-  /// Changes the credentials of an account, durably, with an entry in the audit chain.
+  /// Changes the credentials of an account, durably, with an entry in the audit chain. What another process changes
+  /// meanwhile stays; `change` is then called again.
+  /// - Throws: `.notFound` if there is no such account, also if it was removed meanwhile.
   func change(
     _ profile: String, _ entry: AuditEntry? = nil, _ change: (inout AccountCredentials) -> Void
   ) throws(StateStoreError) {
@@ -241,18 +244,20 @@ package final class ReferenceServerClient: TokenServerClient {
     _ profile: String, _ entry: AuditEntry?, _ change: (inout AccountCredentials) -> Bool
   ) throws(StateStoreError) -> Bool {
     try changing.withLock { _ throws(StateStoreError) in
-      guard let record = try registry.accounts().first(where: { $0.server == id && $0.profile == profile }) else {
-        throw .notFound(.profile(profile, id))
+      while true {
+        guard let record = try registry.accounts().first(where: { $0.server == id && $0.profile == profile }) else {
+          throw .notFound(.profile(profile, id))
+        }
+        var credentials = try AccountCredentials(record)
+        guard change(&credentials) else { return false }
+        guard try registry.change(record, .put(credentials.stored(in: record), entry)) else { continue }
+        accounts.withLock { accounts in
+          accounts[profile]?.pin = credentials.pin
+          accounts[profile]?.authenticators = credentials.authenticators
+          accounts[profile]?.preferred = credentials.preferred
+        }
+        return true
       }
-      var credentials = try AccountCredentials(record)
-      guard change(&credentials) else { return false }
-      try registry.put(credentials.stored(in: record), entry)
-      accounts.withLock { accounts in
-        accounts[profile]?.pin = credentials.pin
-        accounts[profile]?.authenticators = credentials.authenticators
-        accounts[profile]?.preferred = credentials.preferred
-      }
-      return true
     }
   }
 }

@@ -150,14 +150,16 @@ extension Handler {
   }
 
   /// Starts status queries, in the background, for answers whose outcome is unknown. Answers whose server has no status
-  /// API are sent again.
-  /// - Returns: whether no outcome is unknown.
+  /// API are sent again. Those to an enrolled server without a client are left for a later handler, which may have one.
+  /// - Returns: whether no answer is being sent and no outcome is being queried.
   func reconcile() throws(StateStoreError) -> Bool {
     // Read before the intents: the intent of a task that ends in between is already settled.
     let underway = deliveries.underway
     for intent in try stateStore.unresolvedIntents() where !underway.contains(intent.transaction) {
       guard let server = servers[intent.server] else {
-        resolveIntent(intent, .unknown("the token server is no longer enrolled"))
+        if !enrolled.contains(intent.server) {
+          resolveIntent(intent, .unknown("the token server is no longer enrolled"))
+        }
         continue
       }
       if let body = intent.body {

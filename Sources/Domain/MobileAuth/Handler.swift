@@ -12,7 +12,7 @@ package struct Handler: Sendable {
   /// request, and the delivery continues in the background.
   static let answerPatience = Duration.seconds(10)
   /// The pause after an error of the state store: a full disk does not recover at once.
-  static let stateStorePause = Duration.seconds(30)
+  package static let stateStorePause = Duration.seconds(30)
   /// How often the server is queried while an outcome is unknown, even without a change.
   static let unknownPause = Duration.seconds(30)
 
@@ -21,6 +21,8 @@ package struct Handler: Sendable {
   static let longestQueue = 64
 
   let servers: [TokenServerID: any TokenServerClient]
+  /// The servers with accounts, also those whose client could not be made.
+  let enrolled: Set<TokenServerID>
   let inbox: Inbox
   let deliveries: Deliveries
   let openings: Openings
@@ -39,18 +41,20 @@ package struct Handler: Sendable {
   let recordsTexts: Bool
 
   /// - Parameters:
+  ///   - enrolled: the servers with accounts, also those whose client could not be made.
   ///   - mustEnroll: whether there is no account, or an account that must be enrolled again.
   ///   - recordsTexts: whether the audit chain gets the verified texts of requests.
   ///   - panelTasks: the queue of panel tasks, which run between requests.
   ///   - drivers: the drivers of authenticators.
   ///   - waits: gets the waits for changes.
   package init(
-    servers: [any TokenServerClient], inbox: Inbox, panelTasks: PanelTaskQueue,
+    servers: [any TokenServerClient], enrolled: Set<TokenServerID> = [], inbox: Inbox, panelTasks: PanelTaskQueue,
     drivers: AuthenticatorDrivers = AuthenticatorDrivers(), waits: LoopWaits? = nil,
     panel: any Panel, stateStore: any StateStore, mustEnroll: Bool, recordsTexts: Bool = false,
     in environment: TokenEnvironment
   ) {
     self.servers = Dictionary(servers.map { ($0.id, $0) }) { first, _ in first }
+    self.enrolled = enrolled
     self.inbox = inbox
     // The LED does not wait for storage. After a crash before this, the server is queried. A change that cannot be
     // written is tried again, and the error is reported then.

@@ -12,12 +12,16 @@ package final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
 
     package var audit: [AuditEntry] = []
     var writesLeft: Int?
+    var meanwhile: (@Sendable () -> Void)?
   }
 
   private let state = Mutex(State())
 
   /// Lets the next `writes` writes succeed and every later one fail; nil removes the limit.
   package func failWrites(after writes: Int?) { state.withLock { $0.writesLeft = writes } }
+
+  /// Runs `change` once, after the next read of the accounts: what another process does before the reader writes.
+  package func afterNextRead(_ change: @escaping @Sendable () -> Void) { state.withLock { $0.meanwhile = change } }
 
   package init() {}
 
@@ -38,7 +42,11 @@ package final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
 
   package func servers() throws(StateStoreError) -> [TokenServerRecord] { state.withLock { Array($0.servers.values) } }
   package func accounts() throws(StateStoreError) -> [AccountRecord] {
-    state.withLock { $0.accounts.values.sorted { $0.id.text < $1.id.text } }
+    let (accounts, meanwhile) = state.withLock { state in
+      (state.accounts.values.sorted { $0.id.text < $1.id.text }, state.meanwhile.take())
+    }
+    meanwhile?()
+    return accounts
   }
   package func put(_ server: TokenServerRecord) throws(StateStoreError) {
     try write(nil) { $0.servers[server.id] = server }
@@ -48,7 +56,7 @@ package final class MemoryRegistry: SharedEnrollmentRegistry, StateStore {
   }
   /// Compare-and-swap update of an account. Not safe for concurrent calls.
   package func change(_ known: AccountRecord, _ change: AccountChange) throws(StateStoreError) -> Bool {
-    guard try accounts().contains(where: { $0.isSame(as: known) }) else { return false }
+    guard state.withLock({ $0.accounts[known.id]?.isSame(as: known) == true }) else { return false }
     switch change {
     case .put(let account, let entry): try put(account, entry)
     case .dropKeys(let entry): try dropKeys(of: known.id, entry)

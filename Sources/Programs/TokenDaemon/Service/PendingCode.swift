@@ -9,5 +9,15 @@ extension TokenService {
     let code: PortalCode
     let receivedAtMilliseconds: Int64
     let until: MonotonicInstant
+
+    /// How long a code is shown: portals wait no longer than for the answer itself.
+    private static let lifetime = Duration.seconds(120)
+
+    /// A code that was received now.
+    init(_ code: PortalCode, of account: AccountID, _ transaction: TransactionID, in environment: TokenEnvironment) {
+      (self.account, self.transaction, self.code) = (account, transaction, code)
+      receivedAtMilliseconds = environment.wallClockMilliseconds
+      until = environment.now + Self.lifetime
+    }
   }
 }

@@ -67,9 +67,6 @@ final class TokenService: Service, UserState {
   /// How long the listeners of a round delay the next round, after they were canceled.
   private static let listenerPatience = Duration.seconds(5)
 
-  /// How long a code is shown: portals wait no longer than for the answer itself.
-  private static let codeLifetime = Duration.seconds(120)
-
   let panelTasks: PanelTaskQueue
   private var environment: TokenEnvironment { backends.environment }
 
@@ -122,9 +119,7 @@ final class TokenService: Service, UserState {
   }
 
   private func note(_ code: PortalCode, of account: AccountID, _ transaction: TransactionID) {
-    let pending = PendingCode(
-      account: account, transaction: transaction, code: code, receivedAtMilliseconds: environment.wallClockMilliseconds,
-      until: environment.now + Self.codeLifetime)
+    let pending = PendingCode(code, of: account, transaction, in: environment)
     state.withLock { state in
       state.codes.removeAll { $0.account == account }
       state.codes.append(pending)
@@ -205,13 +200,17 @@ final class TokenService: Service, UserState {
     }
   }
 
-  /// Runs one round. On an error it logs, shows the error on the LED, and waits until the accounts change.
+  /// Runs one round. After an error, most of all of the state store, it logs, shows the error on the LED, and begins
+  /// again after a pause.
   private func serveUntilCanceled() async {
-    state.withLock { $0.hasFailed = false }
-    do { try await serve() } catch is CancellationError { return } catch {
-      logger.error("no request can be answered: \(error)")
-      state.withLock { $0.hasFailed = true }
-      await panel.show(.seeLog)
+    while true {
+      state.withLock { $0.hasFailed = false }
+      do { try await serve() } catch is CancellationError { return } catch {
+        limitedLog.report("no request can be answered: \(error)", at: .error, about: "the beginning of the handler")
+        state.withLock { $0.hasFailed = true }
+        await panel.show(.seeLog)
+        guard (try? await environment.sleep(for: Handler.stateStorePause)) != nil else { return }
+      }
     }
   }
 
@@ -223,6 +222,7 @@ final class TokenService: Service, UserState {
     let lostAnswers = try vault.takeLostAnswers(in: self.environment)
     for server in inbox.connectivity.all.keys { inbox.forget(server) }
     let active = Set(accounts.filter { $0.stage == .active }.map(\.server))
+    let enrolled = try active.union(vault.servers(of: damaged))
     let report = reporter()
     let environment = environment.reporting(to: report)
     for entry in lostAnswers { environment.report(.audited(entry)) }
@@ -242,8 +242,8 @@ final class TokenService: Service, UserState {
     }
     if !active.isEmpty { inbox.panel.enrollment.set(nil) }
     let handler = Handler(
-      servers: servers, inbox: inbox, panelTasks: panelTasks, drivers: backends.context.drivers, waits: waits,
-      panel: panel, stateStore: vault,
+      servers: servers, enrolled: enrolled, inbox: inbox, panelTasks: panelTasks, drivers: backends.context.drivers,
+      waits: waits, panel: panel, stateStore: vault,
       mustEnroll: isAnyLost || !damaged.isEmpty || !accounts.contains { $0.stage == .active }
         || accounts.contains { $0.stage == .mustEnrollAgain },
       recordsTexts: recordsTexts, in: environment)

@@ -63,6 +63,12 @@ extension OneTimePassword.Algorithm {
 }
 
 extension Vault {
+  /// The servers of accounts, which may be damaged.
+  func servers(of accounts: [AccountID]) throws(StateStoreError) -> [TokenServerID] {
+    guard !accounts.isEmpty else { return [] }
+    return try accountSummaries().filter { accounts.contains($0.id) }.map(\.server)
+  }
+
   /// Deletes answers that may have been sent, and whose records are damaged.
   /// - Returns: an audit entry for each, as appended.
   func takeLostAnswers(in environment: TokenEnvironment) throws(StateStoreError) -> [AuditEntry] {

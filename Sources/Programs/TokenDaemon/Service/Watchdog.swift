@@ -5,7 +5,7 @@ import ServiceLifecycle
 
 /// Reports at intervals that the service works: that its threads run tasks, that the panel answers, and that the
 /// request handler reacts to changes. It wakes the handler and looks at the next interval whether the handler waits
-/// again. A handler that works within its time limit, or that does not run because of an error, which the LED shows, is
+/// again. A handler that works within its time limit, or that pauses after an error, which the LED shows, is
 /// not a hang; one that works beyond it, or does not run for another reason, at two looks in a row is one.
 struct Watchdog: Service {
   let interval: Duration
@@ -42,7 +42,7 @@ enum HandlerState: Equatable {
   case waiting(Int)
   /// It works, until `until` at the latest: handles a request while that is valid, runs a command's dialog, stores.
   case working(until: MonotonicInstant)
-  /// It does not run because of an error, which the LED shows.
+  /// It does not run because of an error, which the LED shows, and begins again after a pause.
   case failed
   /// It does not run, for example while the accounts are read again.
   case absent

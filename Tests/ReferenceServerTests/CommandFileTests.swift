@@ -87,10 +87,12 @@ import Testing
     let program = try BuiltProgram.path("token-server")
     // A database in files could not be written either.
     try withServer(onPostgreSQL: true) { server, folder in
-      for (limit, status, left) in [("ulimit -f 0; ", 1, []), ("", 0, ["bench.uri"])] as [(String, Int32, [String])] {
-        let shell = "trap '' XFSZ; \(limit)exec \"$0\" \"$@\" >/dev/null 2>&1"
-        #expect(try run("/bin/sh", ["-c", shell, program] + addition(to: server, folder)).status == status)
-        #expect(try files(in: folder) == left)
+      for isLimited in [true, false] {
+        let shell = "trap '' XFSZ; \(isLimited ? "ulimit -f 0; " : "")exec \"$0\" \"$@\" >/dev/null 2>&1"
+        let status = try run("/bin/sh", ["-c", shell, program] + addition(to: server, folder)).status
+        let left = try files(in: folder)
+        #expect(status == (isLimited ? 1 : 0))
+        #expect(left == (isLimited ? [] : ["bench.uri"]))
       }
     }
   }

@@ -53,7 +53,7 @@ import Vault
     }
   }
 
-  @Test("An answer of unknown outcome is kept while the client for its server cannot be made", arguments: [false, true])
+  @Test("An answer of unknown outcome is kept while its server's client cannot be made", arguments: [false, true])
   func answerToAServerWithoutAClient(isDamaged: Bool) async throws {
     let fixture = try ServiceFixture(kinds: Backends.kinds + [ClientlessBackend.self], panel: ScriptedPanel())
     let server = TokenServerRecord(

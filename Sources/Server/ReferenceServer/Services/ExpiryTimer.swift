@@ -8,9 +8,9 @@ import TokenServerStore
 /// One timer for open requests and for profiles without a chosen PIN: it sleeps until the next expiry. Readers check
 /// expiry themselves; this timer notifies devices and portals and deletes old results.
 final class ExpiryTimer: ExpirySchedule, Service {
-  /// A delay after the expiry time, in which the verification of an answer that arrived in time can end. An answer whose
-  /// verification takes longer, for example because of a slow script, is refused as expired: its device has given the
-  /// request up meanwhile.
+  /// A delay after the expiry time, in which the verification of an answer that arrived in time can end. An answer
+  /// whose verification takes longer, for example because of a slow script, is refused as expired: its device has given
+  /// the request up meanwhile.
   private static let grace = Duration.milliseconds(250)
   private static let forgetEvery = Duration.seconds(600)
   /// How often one of several servers looks for what another one started and did not end.

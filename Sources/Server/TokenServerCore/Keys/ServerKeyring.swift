@@ -83,8 +83,9 @@ package final class ServerKeyring: Sendable {
     if let known = certificates.withLock({ $0[fingerprint] }), known.bytes == bytes { return known }
     guard let certificate = try? OpenPGPCertificate(parsingLasting: bytes) else {
       // Parsed for each use, because it can expire until the next one.
-      do { return try OpenPGPCertificate(parsing: bytes) } catch .certificateNotValid {
-        throw ExpiredCertificateError()
+      do { return try OpenPGPCertificate(parsing: bytes) } catch {
+        if case .certificateNotValid = error { throw ExpiredCertificateError() }
+        throw error
       }
     }
     certificates.withLock { certificates in

@@ -42,4 +42,21 @@ import Testing
     running.cancel()
     _ = try? await running.finished()
   }
+
+  /// Fails if the other accounts of its server have no list until the damaged one can be deleted.
+  @Test("A damaged account is left out when the accounts are read again") func damaged() async throws {
+    let fixture = HandlerFixture()
+    let fault = StateStoreError.corrupt(.account(AccountID("A")))
+    fixture.server.set(validation: Validation(removedAccounts: [AccountID("A")]))
+    fixture.stateStore.failRemoval(with: fault)
+    let listener = RequestListener(
+      to: fixture.server, inbox: fixture.inbox, stateStore: fixture.stateStore, in: fixture.environment)
+    let running = Task { try await listener.run() }
+    defer { running.cancel() }
+    try await eventually("connected") { fixture.inbox.connectivity[fixture.server.id] == .connected }
+    #expect(fixture.events.all.contains(.stateStoreFailed(fault)) && fixture.events.all.contains(.rosterChanged))
+    #expect(fixture.server.calls(of: "validate") == 1)
+    running.cancel()
+    _ = try? await running.finished()
+  }
 }

@@ -66,7 +66,7 @@ import Vault
       (4096, "cpuset cpu io memory hugetlb pids\n", .note, "in locked memory are not swapped"),
       (4096, "cpuset cpu io hugetlb pids\n", .bad, "cgroup_enable=memory"),
       (4096, "memory.high\n", .bad, "Switch swap off"), (4096, "", .bad, "MemorySwapMax=0 of the units has no effect"),
-      (4096, nil, .bad, "/boot/firmware/cmdline.txt"),
+      (4096, "cpuset\n", .bad, "/boot/firmware/cmdline.txt"), (4096, nil, .note, "is not known"),
     ] as [(UInt64, String?, Doctor.CheckResult.Verdict, String)])
   func swapSpace(bytes: UInt64, controllers: String?, verdict: Doctor.CheckResult.Verdict, text: String) async throws {
     try await withFolder { folder in

@@ -63,7 +63,7 @@ import Testing
     arguments: [["FINGER 1", "FINGER 0"], ["FINGER 1", "SCAN index"], ["RETRY 2"]])
   func fingerThatIsThere(commands: [String]) throws {
     let registration = try registration()
-    let reader = try ReaderProcess(.device, options: ["--virtual-readers", "3000"])
+    let reader = try ReaderProcess(.device, options: ["--virtual-readers", "5000"])
     reader.ask("authenticate", registration: registration)
     try reader.needsFinger()
     try reader.present(commands[0])

@@ -16,24 +16,31 @@ import Testing
     let pauses = Mutex<[Duration]>([])
   }
 
-  @Test("The pauses double up to eight seconds; the log has the beginning and the end of the wait")
+  @Test("The pauses double up to eight seconds; the log has each reason and the end of the wait")
   func pauses() async throws {
     let (temporary, log, attempts) = (try TemporaryStore(), RecordedLog(), Attempts())
     let wait = DatabaseWait(log: log.logger) { pause in attempts.pauses.withLock { $0.append(pause) } }
     _ = try await wait.store { [store = temporary.store] in
       guard attempts.count.add(1, ordering: .relaxed).newValue > 6 else {
-        throw StorageUnavailableError(reason: "no connection", description: "refused")
+        let isReached = attempts.count.load(ordering: .relaxed) > 4
+        throw isReached
+          ? StorageUnavailableError(reason: "SQLSTATE 25006", description: "read-only")
+          : StorageUnavailableError(reason: "no connection", description: "refused")
       }
       return store
     }
     let pauses = attempts.pauses.withLock { $0 }
     #expect(pauses == [1, 2, 4, 8, 8, 8].map { Duration.seconds($0) })
-    try #require(log.all.count == 2, "\(log.all)")
-    #expect(log.all[0].contains("refused") && log.all[1] == "the database can be used")
+    try #require(log.all.count == 3, "\(log.all)")
+    #expect(log.all[0].contains("refused") && log.all[1].contains("read-only"))
+    #expect(log.all[2] == "the database can be used")
   }
 
   @Test("What waiting does not change ends the start at once") func otherErrors() async throws {
-    let errors: [any Error] = [StorageUnavailableError.laterVersion, PostgreSQLError(state: "28P01", message: "")]
+    let errors: [any Error] = [
+      StorageUnavailableError.laterVersion, PostgreSQLError(state: "28P01", message: ""),
+      PostgreSQLError(state: "57014", message: "").unavailable,
+    ]
     for error in errors {
       let (log, attempts) = (RecordedLog(), Attempts())
       let wait = DatabaseWait(log: log.logger) { pause in attempts.pauses.withLock { $0.append(pause) } }

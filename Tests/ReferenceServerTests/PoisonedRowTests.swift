@@ -17,9 +17,10 @@ extension TemporaryStore {
   var hasher: KeyedHasher { KeyedHasher(SecretBytes(copying: [UInt8](repeating: 1, count: 32))) }
 
   /// Its limits do not regain attempts.
-  func makeActivationService() -> ActivationService {
-    let announcer = ServerAnnouncer(
-      hub: EventHub(), callbacks: AsyncSignal(), log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+  func makeActivationService(
+    log: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+  ) -> ActivationService {
+    let announcer = ServerAnnouncer(hub: EventHub(), callbacks: AsyncSignal(), log: log)
     let clock = ServerClock { Timestamp(0) }
     return ActivationService(
       store: store, hasher: hasher, keyring: ServerKeyring(store: store.records, hasher: hasher), clock: clock,

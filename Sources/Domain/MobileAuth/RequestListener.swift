@@ -198,7 +198,8 @@ package struct RequestListener: Sendable {
 
   /// How a local removal ended.
   private enum Removal: Equatable {
-    /// What the fault revokes is gone, or belongs to a later enrollment.
+    /// What the fault revokes is gone, or belongs to a later enrollment, or cannot be read: then it is left out when the
+    /// accounts are read again.
     case done
     case failed(StateStoreError)
   }
@@ -213,7 +214,8 @@ package struct RequestListener: Sendable {
       return .done
     } catch {
       environment.report(.stateStoreFailed(error))
-      return .failed(error)
+      if case .io = error { return .failed(error) }
+      return .done
     }
   }
 }

@@ -249,7 +249,12 @@ extension Doctor: OneShotCommand {
     _ swap: UInt64 = approval_linux_swap_bytes(), controllers: String = "/sys/fs/cgroup/cgroup.controllers"
   ) -> CheckResult {
     guard swap > 0 else { return CheckResult(verdict: .good, subject: "swap", text: "none") }
-    let names = beginning(of: controllers, count: 256)?.split { $0 == " " || $0 == "\n" } ?? []
+    guard let names = beginning(of: controllers, count: 256)?.split(whereSeparator: { $0 == " " || $0 == "\n" }) else {
+      return CheckResult(
+        verdict: .note, subject: "swap",
+        text: "on; secrets in locked memory are not swapped. \(controllers) cannot be read: whether MemorySwapMax=0 of "
+          + "the units has an effect is not known")
+    }
     guard names.contains("memory") else {
       return CheckResult(
         verdict: .bad, subject: "swap",

@@ -15,16 +15,18 @@ struct DatabaseWait {
   /// - Throws: any other error of `open`; that of `sleep`.
   func store(_ open: @Sendable () async throws -> Store) async throws -> Store {
     var pause = Self.shortestPause
-    var hasWaited = false
+    var reason: String?
     while true {
       do {
         let store = try await open()
-        if hasWaited { log.notice("the database can be used") }
+        if reason != nil { log.notice("the database can be used") }
         return store
       } catch let error as StorageUnavailableError where error.mayPass {
-        if !hasWaited { log.warning("the database cannot be used yet, and the server waits for it: \(error)") }
+        if reason != error.reason {
+          log.warning("the database cannot be used yet, and the server waits for it: \(error)")
+        }
+        reason = error.reason
       }
-      hasWaited = true
       try await sleep(pause)
       pause = min(pause * 2, Self.longestPause)
     }

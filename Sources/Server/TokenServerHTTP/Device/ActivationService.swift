@@ -25,10 +25,15 @@ struct ActivationService: Sendable {
   let expiry: any ExpirySchedule
   /// The maximum number of devices registered with one fleet token.
   let fleetLimit: Int
+  /// Lines about wrong codes of boards that are not registered.
+  private let guessLog: DeviceLog
   private let everybody: RateLimiter
   private let sites: RateLimiter
   private let sources: RateLimiter
-  /// Fleets that were full, by the hash of their token.
+  /// Of registrations with the tokens of full fleets: they must not use up the attempts at activation codes.
+  private let fullFleetSites: RateLimiter
+  private let fullFleetSources: RateLimiter
+  /// Whether a fleet was full, by the hash of its token.
   private let fullFleets = RecentValues<[UInt8], Bool>(capacity: 1000)
 
   /// - Parameter uptime: the time on a monotonic clock, for the limits of wrong codes.
@@ -43,6 +48,8 @@ struct ActivationService: Sendable {
     everybody = limiter(Self.wrongCodesPerMinute)
     sites = limiter(Self.wrongCodesPerMinuteAndSite)
     sources = limiter(Self.wrongCodesPerMinuteAndSource)
+    fullFleetSites = limiter(Self.wrongCodesPerMinuteAndSite)
+    fullFleetSources = limiter(Self.wrongCodesPerMinuteAndSource)
     self.store = store
     self.hasher = hasher
     self.keyring = keyring
@@ -50,10 +57,12 @@ struct ActivationService: Sendable {
     self.announcer = announcer
     self.expiry = expiry
     self.fleetLimit = fleetLimit
+    guessLog = DeviceLog(announcer.log, uptime: uptime)
   }
 
   private enum Registration: Sendable {
     case device(ClientID)
+    case newInFleet(ClientID)
     case refused, fleetIsFull
   }
 
@@ -92,18 +101,24 @@ struct ActivationService: Sendable {
         try database.deviceCount(registeredWith: fleet, orDeletedAfter: yesterday) < 2 * fleetLimit
       else { return .fleetIsFull }
       try database.insertDevice(id: newID, registration: registration, key: key, credential: fleet, now: now)
-      return .device(newID)
+      return .newInFleet(newID)
     }
-    if case .fleetIsFull = outcome {
+    let clientID: ClientID
+    switch outcome {
+    case .device(let id): clientID = id
+    case .newInFleet(let id):
+      clientID = id
+      // It has room again.
+      if attempt.isCounted { fullFleets.insert(false, for: fleetHashes[0]) }
+    case .fleetIsFull:
       fullFleets.insert(true, for: fleetHashes[0])
       // It was not known before.
-      if !attempt.isCounted { _ = try? self.attempt(from: peer, isGuess: false) }
+      if !attempt.isCounted { _ = try? attemptWithFullFleet(from: peer) }
       throw ResponseError(
         .forbidden, "access_denied", "This fleet token has registered as many devices as it may.",
         code: Problem.Slug.actionNotAllowed.code)
-    }
-    guard case .device(let clientID) = outcome else {
-      announcer.log.notice("wrong activation code or fleet token from \(peer)")
+    case .refused:
+      guessLog.about(nil).notice("wrong activation code or fleet token from \(peer)")
       throw ResponseError(
         .unauthorized, "invalid_token", "The activation code or fleet token is wrong, used or expired.",
         headers: [.wwwAuthenticate: #"Bearer error="invalid_token""#])
@@ -167,12 +182,21 @@ struct ActivationService: Sendable {
   }
 
   /// Counts an attempt before the code is checked, so that concurrent attempts cannot exceed the limit of wrong codes.
+  private func attempt(from peer: String) throws(ResponseError) -> Attempt {
+    try attempt(from: peer, sources, sites, total: everybody)
+  }
+
+  private func attemptWithFullFleet(from peer: String) throws(ResponseError) -> Attempt {
+    try attempt(from: peer, fullFleetSources, fullFleetSites, total: nil)
+  }
+
   /// The narrowest limit is checked first, so that a source at its limit does not use up the others.
-  /// - Parameter isGuess: false for an attempt that can find no code: it does not count in total.
-  private func attempt(from peer: String, isGuess: Bool = true) throws(ResponseError) -> Attempt {
+  private func attempt(
+    from peer: String, _ sources: RateLimiter, _ sites: RateLimiter, total: RateLimiter?
+  ) throws(ResponseError) -> Attempt {
     var limits = [(limiter: sources, key: peer)]
     if let site = ConnectionSource.site(of: peer) { limits.append((sites, site)) }
-    if isGuess { limits.append((everybody, "all")) }
+    if let total { limits.append((total, "all")) }
     for (index, limit) in limits.enumerated() where !limit.limiter.allows(limit.key) {
       for taken in limits[..<index] { taken.limiter.giveBack(taken.key) }
       throw Self.slowDown
@@ -189,7 +213,7 @@ struct ActivationService: Sendable {
       return try attempt(from: peer)
     }
     guard fullFleets[fleet[0]] == true else { return Attempt(isCounted: false) {} }
-    return try attempt(from: peer, isGuess: false)
+    return try attemptWithFullFleet(from: peer)
   }
 
   /// If the storage is not available, nobody learns whether the code is right: the attempt is refunded.

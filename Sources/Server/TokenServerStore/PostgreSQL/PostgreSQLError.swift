@@ -35,6 +35,8 @@ struct PostgreSQLError: SQLError, CustomStringConvertible {
   var asStorageError: any Error { isUnavailable || isConflict ? unavailable : self }
 
   var unavailable: StorageUnavailableError {
-    StorageUnavailableError(reason: state.isEmpty ? "no connection" : "SQLSTATE \(state)", description: description)
+    // A statement that took too long at the start would do so again, and lock tables each time.
+    StorageUnavailableError(
+      reason: state.isEmpty ? "no connection" : "SQLSTATE \(state)", description: description, mayPass: state != "57014")
   }
 }

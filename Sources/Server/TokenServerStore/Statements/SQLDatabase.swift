@@ -91,6 +91,8 @@ package struct StorageUnavailableError: Error, CustomStringConvertible {
   package let reason: String
   /// The error of the database library.
   package let description: String
+  /// Whether it can end while the program stays the same.
+  package var mayPass = true
 
   /// Too many at once: no fault of the database.
   package static func busy(_ description: String) -> Self { Self(reason: busyReason, description: description) }
@@ -98,11 +100,8 @@ package struct StorageUnavailableError: Error, CustomStringConvertible {
 
   private static let busyReason = "busy"
 
-  /// Whether it can end while the program stays the same. A statement that took too long at the start would do so again,
-  /// and lock tables each time.
-  package var mayPass: Bool { ![Self.laterVersion.reason, "SQLSTATE 57014"].contains(reason) }
-
   /// The database has migrations that this program does not know.
   static let laterVersion = Self(
-    reason: "later version", description: "the database was changed by a later version of token-server: update it")
+    reason: "later version", description: "the database was changed by a later version of token-server: update it",
+    mayPass: false)
 }

@@ -198,8 +198,8 @@ package struct RequestListener: Sendable {
 
   /// How a local removal ended.
   private enum Removal: Equatable {
-    /// What the fault revokes is gone, or belongs to a later enrollment, or cannot be read: then it is left out when the
-    /// accounts are read again.
+    /// What the fault revokes is gone, or belongs to a later enrollment, or cannot be read: then it is left out when
+    /// the accounts are read again.
     case done
     case failed(StateStoreError)
   }

@@ -37,6 +37,7 @@ struct PostgreSQLError: SQLError, CustomStringConvertible {
   var unavailable: StorageUnavailableError {
     // A statement that took too long at the start would do so again, and lock tables each time.
     StorageUnavailableError(
-      reason: state.isEmpty ? "no connection" : "SQLSTATE \(state)", description: description, mayPass: state != "57014")
+      reason: state.isEmpty ? "no connection" : "SQLSTATE \(state)", description: description, mayPass: state != "57014"
+    )
   }
 }

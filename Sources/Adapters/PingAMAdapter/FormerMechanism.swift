@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import FoundationEssentials
+import JSONValues
 import MobileAuth
 import PINProtection
 import Secrets
@@ -41,9 +41,11 @@ struct FormerMechanism {
       throw corrupt
     }
     let members: Members
-    do { members = try JSONDecoder().decode(Members.self, from: parts[1].withExposedSecret { Data($0) }) } catch {
-      throw corrupt
-    }
+    // Its numbers are bytes, and the length of a PIN.
+    do {
+      members = try JSONMessage.decode(
+        Members.self, from: parts[1].withExposedSecret { Array($0) }, numbers: 0...Int64(UInt8.max))
+    } catch { throw corrupt }
     if let length = members.pinLength, !PINPolicy.lengths.contains(length) { throw corrupt }
     mechanism = Mechanism(metadata: Mechanism.Metadata(members), secret: SharedSecret(bytes: parts[2]))
     lockedBy = members.lockedBy

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Cryptography
 package import MobileAuth
 import SQLite
 package import Secrets
@@ -282,16 +281,4 @@ package final class Vault: Sendable {
       return try storage.withLock { try $0.connection.snapshot(body) }
     }
   }
-}
-
-/// Maps storage and cryptography errors to `StateStoreError`.
-func mappingStateStoreErrors<Result: ~Copyable>(_ body: () throws -> Result) throws(StateStoreError) -> Result {
-  do { return try body() } catch let fault as StateStoreError { throw fault } catch let error as SQLiteError {
-    throw error.isDamage
-      ? .corrupt(.database("\(error)")) : .io(call: error.call, reason: "\(error.message) (SQLite \(error.code))")
-  } catch CryptographyError.libraryFailure(let what) {
-    throw .io(call: "OpenSSL", reason: what)
-  } catch is CryptographyError {
-    throw .corrupt(.encryptedRecord)
-  } catch { throw .io(call: "vault", reason: "\(error)") }
 }

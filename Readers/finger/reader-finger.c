@@ -26,8 +26,9 @@
 /* How long a sensor must be seen without a finger before one counts in an authentication, in milliseconds: a driver reports
    a finger that is there already only after it has begun to wait for one. */
 #define EMPTY 500
-/* The maximum number of scans that do not count because a finger is there already. */
-#define MOST_IGNORED 30
+/* The pause after a scan that does not count because a finger is there already, in milliseconds: a driver may report it
+   at once, again and again. */
+#define PAUSE 200
 /* After this time the kernel ends the process, in seconds. */
 #define DEADLINE (LONGEST + 10)
 
@@ -54,8 +55,6 @@ struct reader {
   bool is_early;
   /* Whether the user was told to remove the finger that is there since before the use. */
   bool is_lift_announced;
-  /* The number of scans that did not count because of it. */
-  unsigned ignored_scans;
   /* The number of good scans of a registration. */
   int scans;
   /* Whether the answer was written: there is exactly one. */
@@ -182,6 +181,12 @@ static void register_print(struct reader *reader) {
   answer(reader, "{\"data\":\"\",\"registration\":\"%s\"}", text);
 }
 
+static gboolean verify_again(gpointer data) {
+  struct reader *reader = data;
+  if (!reader->is_answered) verify(reader);
+  return G_SOURCE_REMOVE;
+}
+
 static void verified(GObject *source, GAsyncResult *result, gpointer data) {
   struct reader *reader = data;
   g_autoptr(GError) error = NULL;
@@ -191,9 +196,8 @@ static void verified(GObject *source, GAsyncResult *result, gpointer data) {
   if (!is_scanned && error->domain != FP_DEVICE_RETRY) return fail(reader, error);
   if (!counts(reader)) {
     announce_lift(reader);
-    /* A driver that reports a resting finger at once, again and again, must not keep the processor busy. */
-    if (++reader->ignored_scans > MOST_IGNORED) return give_up(reader, "the finger was not removed");
-    return verify(reader);
+    g_timeout_add(PAUSE, verify_again, reader);
+    return;
   }
   if (!is_scanned) {
     report_retry(error);

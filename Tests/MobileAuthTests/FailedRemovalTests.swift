@@ -10,10 +10,9 @@ import Testing
     "Is asked about again with growing pauses, and deleted when that is possible",
     arguments: [
       Validation(removedAccounts: [AccountID("A")]), Validation(disenrolledAccounts: [AccountID("A")]), nil,
-    ])
-  func fullDisk(validation: Validation?) async throws {
+    ], [StateStoreError.io(call: "write", reason: "disk full"), .corrupt(.auditHead)])
+  func later(validation: Validation?, fault: StateStoreError) async throws {
     let fixture = HandlerFixture()
-    let fault = StateStoreError.io(call: "write", reason: "disk full")
     if let validation {
       fixture.server.set(validation: validation)
     } else {

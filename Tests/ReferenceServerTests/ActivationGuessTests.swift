@@ -29,6 +29,7 @@ import Testing
     #expect(last == ["slow_down": 1])
     // The last one says that the next ones are dropped.
     #expect(log.all.count == DeviceLog.hourly + 1)
+    #expect(log.all.last?.contains("wrong codes of boards that are not registered") == true)
   }
 
   @Test("The networks of one IPv6 site share a limit")

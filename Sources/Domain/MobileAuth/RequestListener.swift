@@ -214,8 +214,10 @@ package struct RequestListener: Sendable {
       return .done
     } catch {
       environment.report(.stateStoreFailed(error))
-      if case .io = error { return .failed(error) }
-      return .done
+      switch error {
+      case .corrupt(.account), .corrupt(.server): return .done
+      default: return .failed(error)
+      }
     }
   }
 }

@@ -16,13 +16,20 @@ package final class DeviceLog: Sendable {
   }
 
   private let log: Logger
+  private let others: String
   private let uptime: @Sendable () -> Duration
   /// Nil stands for all clients that are not authenticated devices.
   private let hours = Mutex<[ClientID?: Hour]>([:])
 
-  /// - Parameter uptime: a monotonic clock.
-  package init(_ log: Logger, uptime: @escaping @Sendable () -> Duration = Uptime.now) {
+  /// - Parameters:
+  ///   - others: what the lines that are about no device are about.
+  ///   - uptime: a monotonic clock.
+  package init(
+    _ log: Logger, others: String = "clients that are not authenticated devices",
+    uptime: @escaping @Sendable () -> Duration = Uptime.now
+  ) {
     self.log = log
+    self.others = others
     self.uptime = uptime
   }
 
@@ -41,7 +48,7 @@ package final class DeviceLog: Sendable {
     }
     guard lines > Self.hourly else { return log }
     if lines == Self.hourly + 1 {
-      let whom = clientID.map { "the device \($0)" } ?? "clients that are not authenticated devices"
+      let whom = clientID.map { "the device \($0)" } ?? others
       log.warning("more than \(Self.hourly) lines about \(whom) in an hour: the next ones are dropped")
     }
     return Logger(label: "dropped") { _ in SwiftLogNoOpLogHandler() }

@@ -57,7 +57,7 @@ struct ActivationService: Sendable {
     self.announcer = announcer
     self.expiry = expiry
     self.fleetLimit = fleetLimit
-    guessLog = DeviceLog(announcer.log, uptime: uptime)
+    guessLog = DeviceLog(announcer.log, others: "wrong codes of boards that are not registered", uptime: uptime)
   }
 
   private enum Registration: Sendable {

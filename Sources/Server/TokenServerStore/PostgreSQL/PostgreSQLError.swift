@@ -35,7 +35,8 @@ struct PostgreSQLError: SQLError, CustomStringConvertible {
   var asStorageError: any Error { isUnavailable || isConflict ? unavailable : self }
 
   var unavailable: StorageUnavailableError {
-    // A statement that took too long at the start would do so again, and lock tables each time.
+    // A statement of a migration that took too long would do so again, and lock tables each time. Unless another server
+    // was migrating: the service manager starts this one again.
     StorageUnavailableError(
       reason: state.isEmpty ? "no connection" : "SQLSTATE \(state)", description: description, mayPass: state != "57014"
     )

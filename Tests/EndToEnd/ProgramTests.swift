@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Foundation
 import Glibc
 import ProgramHarness
@@ -76,6 +77,8 @@ extension EndToEnd {
         try await enrollment.outcome().succeeded()
         let code = try await run(program, ["otp", "mail"] + state).succeeded()
         #expect(code.output.utf8.count == 6)
+        // The accounts were read again after the enrollment, and the token server is connected again.
+        try await eventually("connected") { try await run(program, ["pending"] + state).exit == .code(0) }
         for words in ["board legend", "otp mail", "pending"] {
           let full = #"exec "$0" \#(words) "$@" >/dev/full"#
           let lost = try await run("/bin/sh", ["-c", full, program] + (words == "board legend" ? [] : state))

@@ -185,23 +185,24 @@ package struct PushEnrollment: Sendable {
     _ account: inout AccountRecord, _ credentials: inout PushCredentials, noting kind: AuditEntry.Kind? = nil,
     _ detail: String = "", _ body: (inout AccountRecord, inout PushCredentials) -> Void
   ) throws {
-    while true {
-      let known = try stored(account)
-      var (changed, kept) = (known, try PushCredentials(known))
+    var kept = credentials
+    account = try registry.update(
+      profileOf: account,
+      noting: { known in kind.map { environment.auditEntry($0, account: known.id, detail: detail) } }
+    ) { changed in
+      kept = try PushCredentials(changed)
       body(&changed, &kept)
       changed = try kept.stored(in: changed)
-      let entry = kind.map { environment.auditEntry($0, account: known.id, detail: detail) }
-      guard try registry.change(known, .put(changed, entry)) else { continue }
-      (account, credentials) = (changed, kept)
-      return
     }
+    credentials = kept
   }
 
   /// The account as stored now.
   /// - Throws: `.notFound` if it was removed.
   private func stored(_ account: AccountRecord) throws(StateStoreError) -> AccountRecord {
-    let found = try registry.accounts().first { $0.server == account.server && $0.profile == account.profile }
-    guard let found else { throw .notFound(.account(account.id)) }
+    guard let found = try registry.accounts().first(where: { $0.hasProfile(of: account) }) else {
+      throw .notFound(.account(account.id))
+    }
     return found
   }
 

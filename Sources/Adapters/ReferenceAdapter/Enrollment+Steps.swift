@@ -20,14 +20,9 @@ extension Enrollment {
     _ account: AccountRecord, noting kind: AuditEntry.Kind? = nil, _ detail: String = "",
     _ body: (inout AccountRecord) throws -> Void
   ) throws -> AccountRecord {
-    while true {
-      let stored = try registry.accounts().first { $0.server == account.server && $0.profile == account.profile }
-      guard let known = stored else { throw StateStoreError.notFound(.account(account.id)) }
-      var changed = known
-      try body(&changed)
-      let entry = kind.map { environment.auditEntry($0, account: known.id, detail: detail) }
-      if try registry.change(known, .put(changed, entry)) { return changed }
-    }
+    try registry.update(
+      profileOf: account,
+      noting: { known in kind.map { environment.auditEntry($0, account: known.id, detail: detail) } }, body)
   }
 
   /// Activates the account with the code, and lets the user choose a PIN if the server requires one.

@@ -31,16 +31,43 @@ extension SharedEnrollmentRegistry {
   package func update(
     _ account: AccountID, noting entry: AuditEntry? = nil, _ body: (AccountRecord) throws -> AccountRecord?
   ) throws -> AccountRecord? {
+    try update(where: { $0.id == account }, noting: { _ in entry }, body)
+  }
+
+  /// Changes the account of the same profile, also if it was renamed. Retries as above.
+  /// - Parameters:
+  ///   - makeEntry: returns the entry for the audit chain. Gets the account before the change.
+  ///   - body: changes the account as it is stored now.
+  /// - Returns: the stored account.
+  /// - Throws: `StateStoreError`, also `.notFound` if the account was removed; the errors of `body`.
+  package func update(
+    profileOf account: AccountRecord, noting makeEntry: (AccountRecord) -> AuditEntry?,
+    _ body: (inout AccountRecord) throws -> Void
+  ) throws -> AccountRecord {
+    let stored = try update(where: { $0.hasProfile(of: account) }, noting: makeEntry) { known in
+      var changed = known
+      try body(&changed)
+      return changed
+    }
+    guard let stored else { throw StateStoreError.notFound(.account(account.id)) }
+    return stored
+  }
+
+  private func update(
+    where isMeant: (AccountRecord) -> Bool, noting makeEntry: (AccountRecord) -> AuditEntry?,
+    _ body: (AccountRecord) throws -> AccountRecord?
+  ) throws -> AccountRecord? {
     while true {
-      guard let known = try accounts().first(where: { $0.id == account }), let changed = try body(known) else {
-        return nil
-      }
-      if try change(known, .put(changed, entry)) { return changed }
+      guard let known = try accounts().first(where: isMeant), let changed = try body(known) else { return nil }
+      if try change(known, .put(changed, makeEntry(known))) { return changed }
     }
   }
 }
 
 extension AccountRecord {
+  /// Whether both are of the same profile at the same token server, also if one was renamed.
+  package func hasProfile(of other: AccountRecord) -> Bool { server == other.server && profile == other.profile }
+
   /// Whether all members are equal, including the secrets (compared in constant time).
   package func isSame(as other: AccountRecord) -> Bool {
     id == other.id && server == other.server && profile == other.profile && stage == other.stage

@@ -164,14 +164,20 @@ import Testing
     }
   }
 
-  @Test("A key exchange that is repeated before it is acknowledged makes no further server key") func unusedServerKey()
-    throws
-  {
+  /// A server with a key for each profile, and an activated device without keys.
+  private func serverWithUniqueKeys() throws -> (TokenServerProcess, DeviceClient) {
     let server = try TokenServerProcess(configuration: "[mobile_authentication]\nunique_server_keys = true")
     let device = try DeviceClient(server)
     let code = try server.activationCode(for: "alice")
     try device.register(code).expect(201)
     try device.activate(code).expect(200)
+    return (server, device)
+  }
+
+  @Test("A key exchange that is repeated before it is acknowledged makes no further server key") func unusedServerKey()
+    throws
+  {
+    let (server, device) = try serverWithUniqueKeys()
     let first = try server.count("server_key")
     for _ in 1...3 {
       try device.exchangeKeys(OpenPGPKey.generate(userID: "another").certificate).expect(200)
@@ -181,11 +187,7 @@ import Testing
 
   @Test("A device that removes its keys and exchanges new ones, again and again, leaves two server keys at most")
   func removedServerKeys() throws {
-    let server = try TokenServerProcess(configuration: "[mobile_authentication]\nunique_server_keys = true")
-    let device = try DeviceClient(server)
-    let code = try server.activationCode(for: "alice")
-    try device.register(code).expect(201)
-    try device.activate(code).expect(200)
+    let (server, device) = try serverWithUniqueKeys()
     let first = try server.count("server_key")
     let path = "/device/v1/profiles/PROF01/mobile-auth"
     for _ in 1...3 {

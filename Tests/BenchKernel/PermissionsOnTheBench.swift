@@ -11,6 +11,8 @@ import USBKeypad
 @Suite("Permissions on the bench", .serialized, .enabled(if: isBenchKernel, elsewhere), .timeLimit(.minutes(2)))
 final class PermissionsOnTheBench {
   private static let group: gid_t = 4711
+  /// Exists while the program of `permission(for:)` gives access.
+  private static let permission = "/tmp/permission"
   /// As `udev/README.md` has it.
   private static let keypadRule =
     #"ACTION!="remove", SUBSYSTEM=="usb", ENV{DEVTYPE}=="usb_device", ATTR{idVendor}=="1d6b", ATTR{idProduct}=="0104","#
@@ -29,7 +31,11 @@ final class PermissionsOnTheBench {
   }
 
   deinit {
-    _ = system("rm /etc/udev/rules.d/7*-approval-token*; udevadm control --reload; panel unplug 2>/dev/null")
+    _ = system(
+      """
+      rm -f \(Self.permission) /etc/udev/rules.d/7*-approval-token*
+      udevadm control --reload; panel unplug 2>/dev/null
+      """)
   }
 
   @Test("The chip belongs to the group, which the error names") func theChipBelongsToTheGroupWhichTheErrorNames() throws
@@ -108,11 +114,16 @@ final class PermissionsOnTheBench {
     #expect(try owner(of: node) == (Self.group, 0o660))
   }
 
-  /// Starts a program of root that gives all users access to a device node when the result is called.
+  /// Starts a program of root that gives all users access to a device node when the result is called, until the end of
+  /// the test. It does so again and again: udev applies its rules once more when a driver was bound to the device.
   private func permission(for node: String) throws -> () -> Void {
-    let start = "/tmp/permission"
+    let start = Self.permission
     let status = system(
-      "rm -f \(start); (until [ -e \(start) ]; do sleep 0.1; done; chmod 666 \(node)) >/dev/null 2>&1 &")
+      """
+      rm -f \(start)
+      (until [ -e \(start) ]; do sleep 0.1; done; while [ -e \(start) ]; do chmod 666 \(node); sleep 0.1; done) \
+        >/dev/null 2>&1 &
+      """)
     guard status == 0 else { throw BenchError(what: "waiting for \(start): status \(status)") }
     return { close(open(start, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600)) }
   }

@@ -115,7 +115,7 @@ final class PermissionsOnTheBench {
   }
 
   /// Starts a program of root that gives all users access to a device node when the result is called, until the end of
-  /// the test. It does so again and again: udev applies its rules once more when a driver was bound to the device.
+  /// the test. It repeats this: udev applies its rules again after a driver was bound to the device.
   private func permission(for node: String) throws -> () -> Void {
     let start = Self.permission
     let status = system(

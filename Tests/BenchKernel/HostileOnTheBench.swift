@@ -107,6 +107,27 @@ final class HostileOnTheBench {
     #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
   }
 
+  /// While udev is stopped, libusb hears of no change, as in a network namespace of its own.
+  @Test("Notices without udev that a keyboard it could not claim is unplugged, and sleeps")
+  func noticesWithoutUdevThatAKeyboardItCouldNotClaimIsUnplugged() async throws {
+    keypad.close()
+    let deafRecorder = Recorder()
+    let deaf = try USBKeypad(hearsUdev: false, into: deafRecorder)
+    let hostile = try HostileKeypad("no-protocol")
+    #expect(await deafRecorder.next() == .unavailable("no keypad is plugged in"))
+    #expect(await deafRecorder.next() == .unavailable("SET_PROTOCOL failed: LIBUSB_ERROR_PIPE"))
+    #expect(system("udevadm control --stop-exec-queue") == 0)
+    defer { _ = system("udevadm control --start-exec-queue") }
+    hostile.pullOut()
+    _ = try await eventually("the keyboard's removal") { deaf.trouble == .notPluggedIn ? true : nil }
+    try await Task.sleep(for: .seconds(3))
+    let before = try sleeps(ofThreadsCalled: "keypad")
+    #expect(before > 0)
+    try await Task.sleep(for: .seconds(10))
+    #expect(try sleeps(ofThreadsCalled: "keypad") - before <= 1)
+    deaf.close()
+  }
+
   @Test("Lights the NumLock LED") func lightsTheNumLockLED() async throws {
     let hostile = try HostileKeypad("mute")
     _ = await recorder.untilAvailable()

@@ -85,23 +85,27 @@ final class USBLoop {
   private func compareNodes() {
     comparison = nil
     guard let present = try? describeHIDDevices().filter(state.selection.matches) else { return compareLater() }
-    let known = connections.map(\.description) + refused.compactMap { KeypadDescription($0) }
     let paths = Set(present.map(\.path))
-    guard paths != Set(known.map(\.path)) else { return }
+    let refusedPaths = refused.compactMap { KeypadDescription($0)?.path }
+    // A device that has left cannot be described, and its leaving is not heard of: nothing of it is open.
+    let hasLeft = refusedPaths.count < refused.count
+    guard hasLeft || paths != Set(connections.map(\.description.path) + refusedPaths) else { return }
     var opened: OpaquePointer?
     guard libusb_init(&opened) == 0, let opened else { return compareLater() }
     let isFirstGone = connections.first.map { !paths.contains($0.description.path) } ?? false
-    let isWithoutKeypad = connections.isEmpty && !refused.isEmpty
+    let isWithoutKeypad = connections.isEmpty && paths.isEmpty && !refused.isEmpty
     forgetDevices()
     if isFirstGone { state.isUnavailable(.unplugged) } else if isWithoutKeypad { state.isUnavailable(.notPluggedIn) }
     context = opened
     let former = state.replace(USBContext(pointer: opened))
     if !hasLeak { libusb_exit(former.pointer) }
     followDevices()
+    // A device that only could not be described at this moment is found then.
+    if hasLeft { compareLater() }
   }
 
-  /// After an error that may pass, such as a lack of memory or descriptors: without a further change of the nodes,
-  /// nothing else would find the keypad.
+  /// After what may pass, such as a lack of memory or descriptors: without a further change of the nodes, nothing else
+  /// would find the keypad.
   private func compareLater() { comparison = .now + Self.retryPause }
 
   /// Returns after an event, or after a second if a device was refused: no event reports that udev has set its

@@ -99,6 +99,24 @@ final class PermissionsOnTheBench {
     keypad.close()
   }
 
+  /// Fails if each second brings the error of the one and then that of the other.
+  @Test("Two keypads that cannot be opened are one fault, that of the first") func twoKeypads() throws {
+    let first = try plugKeypad()
+    #expect(system("panel plug keypad 1") == 0)
+    defer { _ = system("panel unplug 1") }
+    blockUntil { (try? describeKeypads().count) == 2 }
+    #expect(try describeKeypads().count { $0.path != first } == 1)
+    #expect(seteuid(65534) == 0)
+    defer { _ = seteuid(0) }
+    let faults = Faults()
+    let keypad = try USBKeypad(into: faults)
+    blockUntil { keypad.trouble != .notPluggedIn }
+    sleep(4)
+    keypad.close()
+    let refused = faults.all.dropFirst()
+    #expect(refused.count == 1 && refused.allSatisfy { $0.hasPrefix("no permission for ") }, "\(faults.all)")
+  }
+
   /// - Returns: the keypad's device node.
   private func plugKeypad() throws -> String {
     #expect(system("panel plug") == 0)
@@ -133,6 +151,16 @@ final class PermissionsOnTheBench {
     guard stat(path, &status) == 0 else { throw BenchError(what: "\(path): errno \(errno)") }
     return (status.st_gid, status.st_mode & 0o777)
   }
+}
+
+private final class Faults: KeySink {
+  private let texts = Mutex<[String]>([])
+
+  var all: [String] { texts.withLock { $0 } }
+
+  func press(_ key: KeyPress) {}
+  func keypadIsUnavailable(_ why: String) { texts.withLock { $0.append(why) } }
+  func keypadIsAvailable() {}
 }
 
 private struct Nobody: KeySink {

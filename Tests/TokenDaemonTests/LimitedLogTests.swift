@@ -45,6 +45,9 @@ import Testing
       }
     }
     #expect(lines.all.count == LimitedLog.hourly + 1 && lines.all.contains { $0.hasPrefix("trouble: ") })
+    // The chip has lines of its own.
+    try board.simulatedButton.unplug()
+    try await eventually("the chip's fault in the log") { lines.all.contains("trouble: the chip is unplugged") }
     for task in running {
       task.cancel()
       try await task.finished()

@@ -44,7 +44,9 @@ package actor FrontPanel: Panel {
   /// Whether the LED was dark since it was last idle: the user may not have seen what it showed.
   var mayBeUnseen = false
   /// Why the keypad is unavailable; nil while it works.
-  var keypadTrouble: String? { didSet { if keypadTrouble != oldValue { troublesChanging.yield() } } }
+  package internal(set) var keypadTrouble: String? {
+    didSet { if keypadTrouble != oldValue { troublesChanging.yield() } }
+  }
   /// Yields when `troubles` may have changed. For one consumer.
   package nonisolated let troubleChanges: AsyncStream<Void>
   private let troublesChanging: AsyncStream<Void>.Continuation

@@ -26,8 +26,11 @@ final class USBLoop {
 
   /// The hotplug events that have not been handled. The hotplug callback may call almost no function of libusb.
   private var changes: [(device: OpaquePointer, isArrival: Bool)] = []
-  /// Matching devices that could not be claimed. Retried each time the thread wakes.
+  /// Matching devices that could not be claimed, in the order of their arrival. Retried each time the thread wakes.
   private var refused: [OpaquePointer] = []
+  /// Why the first of them could not be claimed when all were last tried. With the errors of all, each second would
+  /// bring news.
+  private var refusal: USBKeypadError?
   /// All matching keypads are claimed, so that none types on the console. The first one is read.
   private var connections: [Connection] = []
   /// Whether libusb may still use a connection that was closed: its context must stay.
@@ -45,6 +48,7 @@ final class USBLoop {
     while !state.isEnded {
       handleHotplugChanges()
       serviceConnections()
+      if connections.isEmpty, let refusal { state.isUnavailable(refusal) }
       // A transfer that the calls above waited for may have taken the interrupt of `USBState.end`.
       if changes.isEmpty, !state.isEnded { waitForEvents() }
       if let due = comparison, due <= .now { compareNodes() }
@@ -145,10 +149,11 @@ final class USBLoop {
   private func handleHotplugChanges() {
     let wereRefused = refused
     let news = changes
-    (refused, changes) = ([], [])
+    (refused, changes, refusal) = ([], [], nil)
+    var hasLeft = false
     for device in wereRefused {
       if news.contains(where: { $0.device == device && !$0.isArrival }) {
-        if connections.isEmpty { state.isUnavailable(.notPluggedIn) }
+        hasLeft = true
       } else if KeypadDescription(device) == nil {
         // It cannot be described while it is being unplugged: an event follows.
         refused.append(libusb_ref_device(device))
@@ -161,6 +166,7 @@ final class USBLoop {
       if change.isArrival { meet(change.device) } else { part(from: change.device, why: .unplugged) }
       libusb_unref_device(change.device)
     }
+    if hasLeft, connections.isEmpty, refused.isEmpty { state.isUnavailable(.notPluggedIn) }
   }
 
   private func meet(_ device: OpaquePointer) {
@@ -171,10 +177,12 @@ final class USBLoop {
       let connection = try Connection(device, description, sink: state.sink, givesBack: state.givesBack)
       connections.append(connection)
       if connections.count == 1 { listenToFirst() }
-    } catch {
-      if connections.isEmpty { state.isUnavailable(error) }
-      refused.append(libusb_ref_device(device))
-    }
+    } catch { refuse(device, error) }
+  }
+
+  private func refuse(_ device: OpaquePointer, _ why: USBKeypadError) {
+    refused.append(libusb_ref_device(device))
+    refusal = refusal ?? why
   }
 
   private func part(from device: OpaquePointer, why: USBKeypadError) {
@@ -195,8 +203,7 @@ final class USBLoop {
         return state.isAvailable()
       } catch {
         // If another keypad can be read instead, `isAvailable` follows.
-        state.isUnavailable(error)
-        if error != .unplugged { refused.append(libusb_ref_device(connection.device)) }
+        if error == .unplugged { state.isUnavailable(error) } else { refuse(connection.device, error) }
         close(connections.removeFirst())
       }
     }

@@ -4,8 +4,8 @@ import Logging
 import MobileAuth
 import ServiceLifecycle
 
-/// Logs hardware faults of the board when they begin and when they end, at most 60 lines an hour: a USB device can
-/// cause many. The panel itself prevents approvals while a fault lasts.
+/// Logs hardware faults of the board when they begin and when they end, at most 60 lines an hour about the chip and as
+/// many about the keypad: a USB device can cause many. The panel itself prevents approvals while a fault lasts.
 struct HardwareWatch: Service {
   /// USB enumeration takes time after the start; a missing device is reported only after this delay.
   private static let beginning = Duration.seconds(1)
@@ -23,20 +23,18 @@ struct HardwareWatch: Service {
   func run() async throws {
     await cancelWhenGracefulShutdown {
       try? await environment.sleep(for: Self.beginning)
-      var known: [String] = []
+      var known: [String?] = [nil, nil]
       known = await report(since: known)
       for await _ in panel.troubleChanges { known = await report(since: known) }
     }
   }
 
-  private func report(since known: [String]) async -> [String] {
-    let troubles = await panel.troubles
-    for trouble in known where !troubles.contains(trouble) {
-      log.report("over: \(trouble)", at: .info, about: "the board")
+  private func report(since known: [String?]) async -> [String?] {
+    let present = [await panel.buttonTrouble, await panel.keypadTrouble]
+    for (subject, (former, trouble)) in zip(["the chip", "the keypad"], zip(known, present)) where former != trouble {
+      if let former { log.report("over: \(former)", at: .info, about: subject) }
+      if let trouble { log.report("trouble: \(trouble)", at: .error, about: subject) }
     }
-    for trouble in troubles where !known.contains(trouble) {
-      log.report("trouble: \(trouble)", at: .error, about: "the board")
-    }
-    return troubles
+    return present
   }
 }

@@ -90,6 +90,27 @@ struct GPIOOnTheBench {
     }
   }
 
+  /// Fails if the release, which settles first, comes first: then a press of deny does not end the hold.
+  @Test("The events of two buttons come in the order of their times") func twoButtons() async throws {
+    var deny = button
+    (deny.offset, deny.name, deny.debounce) = (Bench.Line.deny.rawValue, "DENY", .milliseconds(50))
+    let (edges, continuation) = AsyncStream<String>.makeStream()
+    let lines = LineBank(chip: [Bench.label], inputs: [button, deny], outputs: []) { input, event in
+      if case .edge(let isActive, _) = event { continuation.yield("\(input) \(isActive)") }
+    }
+    _ = try await eventually("the lines") { lines.trouble == nil ? true : nil }
+    try bench.press()
+    usleep(100_000)
+    try bench.press(.deny)
+    usleep(20_000)
+    try bench.release()
+    usleep(200_000)
+    try bench.release(.deny)
+    let heard = await edges.elements(until: "the release of deny") { $0 == "1 false" }
+    #expect(heard == ["0 true", "1 true", "0 false", "1 false"])
+    lines.close()
+  }
+
   @Test("An LED lights, is dark at first, and dark when the bank closes")
   func anLEDLightsIsDarkAtFirstAndDarkWhenTheBankCloses() async throws {
     let bank = Bank()

@@ -41,12 +41,18 @@ final class BankLoop {
       for input in state.inputs { readers.append(try InputReader(input, of: chip, consumer: state.consumer)) }
       try state.openOutputs(of: chip)
       for index in readers.indices { state.hear(index, try readers[index].opened(at: monotonicTime())) }
+      var order = EventOrder()
       while !state.isEnded {
-        let ready = try wait(for: readers, of: chip)
+        let isReady = try wait(for: readers, of: chip)
         let now = monotonicTime()
         for index in readers.indices {
-          let edges = ready[index] ? try readers[index].drain(now: now) : []
-          for event in edges + readers[index].time(now) { state.hear(index, event) }
+          // All of them: an edge of another line may be earlier than the one that is ready.
+          let edges = isReady ? try readers[index].drain(now: now) : []
+          for event in edges + readers[index].time(now) { order.add(index, event, now: now) }
+        }
+        // The thread wakes when an unsettled edge may have settled, and so for the events that wait for it.
+        for next in order.take(now: now, unsettled: readers.compactMap(\.unsettledSince).min()) {
+          state.hear(next.input, next.event)
         }
       }
       return nil
@@ -54,8 +60,8 @@ final class BankLoop {
   }
 
   /// Waits for an edge, a debouncing timeout, or a state change.
-  /// - Returns: for each line, whether edges are waiting.
-  private func wait(for readers: [InputReader], of chip: Chip) throws(GPIOError) -> [Bool] {
+  /// - Returns: whether edges are waiting.
+  private func wait(for readers: [InputReader], of chip: Chip) throws(GPIOError) -> Bool {
     let lines = readers.map { pollfd(fd: $0.line.descriptor, events: Int16(POLLIN), revents: 0) }
     let (ready, nodesChanged) = poll(lines, until: readers.compactMap(\.nextDeadline).min())
     if ready.contains(where: { $0.revents & Int16(POLLERR | POLLHUP | POLLNVAL) != 0 }) {
@@ -65,7 +71,7 @@ final class BankLoop {
     // Kernels before 6.6 do not wake the poll of a line when its chip is removed. The chip's device node always
     // disappears.
     if nodesChanged, access(chip.path, F_OK) != 0 { throw .gone(chip: chip.label) }
-    return ready.map { $0.revents != 0 }
+    return ready.contains { $0.revents != 0 }
   }
 
   private func sleep(until moment: Duration) {

@@ -40,6 +40,9 @@ package struct Debouncer: Sendable {
   /// The time at which `time(_:)` must be called if no edge comes before; nil if no edge is unsettled.
   package var nextDeadline: Duration? { bouncing.map { $0.last + window + .nanoseconds(1) } }
 
+  /// The time of the first edge that has not settled. The edge that settles is not earlier.
+  package var unsettledSince: Duration? { bouncing?.first }
+
   /// Processes an edge to `isActive`. The level may have been the same before: the edge between was then too short to
   /// be seen.
   /// - Returns: the edge before, if it had settled by then.

@@ -20,6 +20,7 @@ struct EdgeQueue {
   }
 
   var nextDeadline: Duration? { debouncer.nextDeadline }
+  var unsettledSince: Duration? { debouncer.unsettledSince }
 
   /// Processes the queued edges. If edges were lost, the level read at the end determines the state.
   /// - Parameters:

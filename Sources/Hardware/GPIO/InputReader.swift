@@ -10,6 +10,7 @@ struct InputReader {
   }
 
   var nextDeadline: Duration? { queue.nextDeadline }
+  var unsettledSince: Duration? { queue.unsettledSince }
 
   func opened(at now: Duration) throws(GPIOError) -> InputEvent {
     .opened(isActive: try line.isActive(), at: now)

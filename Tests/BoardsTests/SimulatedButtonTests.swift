@@ -90,6 +90,26 @@ import Testing
     #expect(try await second == .released)
   }
 
+  @Test("An unplugged chip's button is not held, and its release does not come") func unpluggedHold() async throws {
+    button.unplug()
+    await #expect(throws: SimulatedButton.PressError.isUnplugged) { try await button.hold(for: .seconds(1)) }
+    await #expect(throws: SimulatedButton.PressError.isUnplugged) { try await button.doublePress() }
+    button.plugIn()
+    var events = button.events.makeAsyncIterator()
+    for event in [.unavailable("the chip is unplugged"), .up(start)] as [ButtonEvent] {
+      #expect(await events.next() == event)
+    }
+    let hold = Task { try await button.hold(for: .seconds(1)) }
+    #expect(await events.next() == .down(.approve, start))
+    button.unplug()
+    button.plugIn()
+    clock.advance(by: .seconds(1))
+    await #expect(throws: SimulatedButton.PressError.isUnplugged) { try await hold.finished() }
+    button.unplug()
+    let rest: [ButtonEvent] = [.unavailable("the chip is unplugged"), .up(start), .unavailable("the chip is unplugged")]
+    for event in rest { #expect(await events.next() == event) }
+  }
+
   @Test("An unplugged LED is dark and the buzzer silent; both continue when the chip is plugged in")
   func unpluggedLED() async {
     let indicator = SimulatedIndicator(clock: clock)

@@ -30,4 +30,18 @@ import Testing
     #expect(await events.next() == .unavailable("unplugged"))
     #expect(await events.next() == .available)
   }
+
+  @Test("An unplugged keypad does not type") func unplugged() async throws {
+    let keypad = SimulatedKeypad(clock: ManualClock())
+    let key = try #require(SimulatedKeypad.Key("enter"))
+    keypad.unplug()
+    let whileUnplugged = keypad.perform(.press(key))
+    keypad.plugIn()
+    let afterwards = keypad.perform(.press(key))
+    #expect(!whileUnplugged && afterwards)
+    var events = keypad.events.makeAsyncIterator()
+    #expect(await events.next() == .unavailable("unplugged"))
+    #expect(await events.next() == .available)
+    #expect(await events.next() == .key(.enter, MonotonicInstant(uptime: .zero)))
+  }
 }

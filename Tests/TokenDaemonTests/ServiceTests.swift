@@ -144,6 +144,24 @@ import Vault
     try await running.finished()
   }
 
+  @Test("Keys of an unplugged keypad and the button of an unplugged chip have no effect") func unplugged()
+    async throws
+  {
+    let fixture = try ServiceFixture()
+    let running = Task { await fixture.board.panel.run() }
+    let keys = ControlRequest.simulate(.keys(["unplug", "1", "plug-in"]))
+    #expect(try await fixture.answer(keys, as: Done.self).ignored == "the keypad is unplugged")
+    _ = try await fixture.answer(.simulate(.chip(isConnected: false)), as: Done.self)
+    for input in [SimulatedInput.hold(milliseconds: 10), .doublePress, .notMe] {
+      let error = await #expect(throws: CommandError.self) {
+        try await fixture.answer(.simulate(input), as: Done.self)
+      }
+      #expect(error?.description == "the chip with the button is unplugged")
+    }
+    running.cancel()
+    try await running.finished()
+  }
+
   @Test(
     "The simulated keypad has the keys that users are shown",
     arguments: SimulatedInput.keyNames.replacing("0 to 9", with: "0, 9").split(separator: ", ").map(String.init))

@@ -27,6 +27,8 @@ package final class SimulatedButton: Button {
 
   private struct State {
     var isConnected = true
+    /// How often the chip was unplugged.
+    var outages = 0
     var presses = 0
     /// Nil if no button is down.
     var down: Press?
@@ -44,23 +46,41 @@ package final class SimulatedButton: Button {
 
   /// Presses, keeps the button down for `duration`, and releases it, also if the task is canceled in the meantime. The
   /// release is not later than planned, as a real one has the time of the kernel, not of a busy program.
-  package func hold(for duration: Duration) async {
+  /// - Throws: `PressError.isUnplugged` if the chip is, or was in the meantime: there is no release then.
+  package func hold(for duration: Duration) async throws {
     let (start, end) = (clock.now, clock.now + duration)
-    continuation.yield(.down(.approve, start))
+    let outages = try send([.down(.approve, start)])
     try? await clock.sleep(until: end)
-    continuation.yield(.up(min(clock.now, end)))
+    try send([.up(min(clock.now, end))], after: outages)
   }
 
   /// Two short presses, 200 ms apart. The edges come together at the end, each with its time, as those that a kernel
   /// has kept for a busy program: otherwise the second press could come too late to be one of two.
-  package func doublePress() async {
+  /// - Throws: as in `hold(for:)`.
+  package func doublePress() async throws {
     let start = clock.now
+    let outages = try send([])
     try? await clock.sleep(until: start + .milliseconds(300))
     let end = clock.now
+    var edges: [ButtonEvent] = []
     for time in [0, 200] {
-      continuation.yield(.down(.approve, min(start + .milliseconds(time), end)))
-      continuation.yield(.up(min(start + .milliseconds(time + 100), end)))
+      edges.append(.down(.approve, min(start + .milliseconds(time), end)))
+      edges.append(.up(min(start + .milliseconds(time + 100), end)))
     }
+    try send(edges, after: outages)
+  }
+
+  /// - Parameter outages: a former result; the chip must not have been unplugged since.
+  /// - Returns: how often it was unplugged.
+  @discardableResult
+  private func send(_ edges: [ButtonEvent], after outages: Int? = nil) throws(PressError) -> Int {
+    let present = state.withLock { state -> Int? in
+      guard state.isConnected, outages == nil || outages == state.outages else { return nil }
+      for edge in edges { continuation.yield(edge) }
+      return state.outages
+    }
+    guard let present else { throw .isUnplugged }
+    return present
   }
 
   /// Presses a button and keeps it down until `release`. A press that ends otherwise is no gesture, however long it
@@ -102,6 +122,7 @@ package final class SimulatedButton: Button {
     cancel()
     let wasConnected = state.withLock { state in
       defer { state.isConnected = false }
+      if state.isConnected { state.outages += 1 }
       return state.isConnected
     }
     if wasConnected { continuation.yield(.unavailable("the chip is unplugged")) }

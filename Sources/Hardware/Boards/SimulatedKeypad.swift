@@ -41,12 +41,15 @@ package final class SimulatedKeypad: Keypad {
     }
   }
 
-  package func perform(_ action: Action) {
+  /// - Returns: false if the action is a key of an unplugged keypad, which has no effect.
+  @discardableResult
+  package func perform(_ action: Action) -> Bool {
     switch action {
-    case .press(let key): press(key)
+    case .press(let key): return press(key)
     case .unplug: unplug()
     case .plugIn: plugIn()
     }
+    return true
   }
 
   private let channel: KeypadChannel
@@ -56,7 +59,14 @@ package final class SimulatedKeypad: Keypad {
 
   package var events: AsyncStream<KeypadEvent> { channel.events }
 
-  package func press(_ key: Key) { channel.press(key.press) }
+  /// - Returns: false if the keypad is unplugged: the key then has no effect.
+  @discardableResult
+  package func press(_ key: Key) -> Bool {
+    connected.withLock { isConnected in
+      if isConnected { channel.press(key.press) }
+      return isConnected
+    }
+  }
 
   /// Simulates unplugging the keypad.
   package func unplug() {

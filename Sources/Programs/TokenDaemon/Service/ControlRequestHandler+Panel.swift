@@ -31,10 +31,20 @@ extension ControlRequestHandler {
 
   /// Keeps a button down until it is released or the client disconnects.
   func press(_ name: SimulatedButtonName, _ reply: @Sendable (any Encodable & Sendable) throws -> Void) async throws {
+    let ignored = await ignored
+    _ = try await press { button in
+      _ = try await button.press(name == .approve ? .approve : .deny) { try reply(Done(ignored: ignored)) }
+    }
+  }
+
+  /// Presses the simulated button.
+  /// - Returns: why the press was ignored; nil if it may have had an effect.
+  func press(_ gesture: (SimulatedButton) async throws -> Void) async throws -> String? {
     let (button, ignored) = (try board.simulatedButton, await ignored)
-    do { try await button.press(name == .approve ? .approve : .deny) { try reply(Done(ignored: ignored)) } } catch let
-      error as SimulatedButton.PressError
-    { throw CommandError(.refused, "\(error)") }
+    do { try await gesture(button) } catch let error as SimulatedButton.PressError {
+      throw CommandError(.refused, "\(error)")
+    }
+    return ignored
   }
 
   /// - Returns: why the press was no gesture; nil if it was one.

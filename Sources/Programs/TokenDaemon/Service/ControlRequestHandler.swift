@@ -85,21 +85,14 @@ struct ControlRequestHandler: Sendable {
       guard (1...60_000).contains(milliseconds) else {
         throw CommandError(.usage, "a hold takes 0.001 to 60 seconds")
       }
-      let (button, ignored) = (try board.simulatedButton, await ignored)
-      await button.hold(for: .milliseconds(milliseconds))
-      return ignored
+      return try await press { try await $0.hold(for: .milliseconds(milliseconds)) }
     case .notMe:
-      let (button, ignored) = (try board.simulatedButton, await ignored)
-      await button.hold(for: board.profile.timing.reportHold + .milliseconds(200))
-      return ignored
-    case .doublePress:
-      let (button, ignored) = (try board.simulatedButton, await ignored)
-      await button.doublePress()
-      return ignored
+      let duration = board.profile.timing.reportHold + .milliseconds(200)
+      return try await press { try await $0.hold(for: duration) }
+    case .doublePress: return try await press { try await $0.doublePress() }
     case .keys(let names):
       let ignored = await ignored
-      try await press(names)
-      return ignored
+      return try await press(names) ? ignored : "the keypad is unplugged"
     case .authenticator(let answer): return try simulate(answer)
     case .chip(let isConnected):
       let button = try board.simulatedButton
@@ -161,7 +154,8 @@ struct ControlRequestHandler: Sendable {
 
   /// Presses all keys or none: an unknown key name must not leave the keys before it typed. Returns when the panel has
   /// received them, or after one second.
-  private func press(_ names: [String]) async throws {
+  /// - Returns: false if the keypad was unplugged at one of them.
+  private func press(_ names: [String]) async throws -> Bool {
     let keypad = try board.simulatedKeypad
     guard names.count <= 64 else { throw CommandError(.usage, "at most 64 keys at once") }
     let actions = try names.map { name in
@@ -172,16 +166,18 @@ struct ControlRequestHandler: Sendable {
     }
     let former = await board.panel.keypadEvents
     let pause = Duration.milliseconds(20)
+    var count = 0
     for action in actions {
-      keypad.perform(action)
+      if keypad.perform(action) { count += 1 }
       // Paced like fast typing: the panel drops keys that arrive faster than it handles them.
       try await backends.environment.sleep(for: pause)
     }
     for _ in 1...50 {
-      guard await board.panel.keypadEvents - former < actions.count else { break }
+      guard await board.panel.keypadEvents - former < count else { break }
       try await backends.environment.sleep(for: pause)
     }
     board.indicator.announce()
+    return count == actions.count
   }
 
   private func status() async throws -> ServiceStatus {

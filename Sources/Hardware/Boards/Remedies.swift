@@ -9,7 +9,7 @@ extension GPIOError {
   var remedy: String {
     switch self {
     case .notYetOpened: "try again"
-    case .noChip(_, let present) where present.isEmpty:
+    case .noChip(_, let present, _) where present.isEmpty:
       "load the chip's driver; /dev/gpiochip* must exist, also inside a container"
     case .noChip: "`approval-token board probe` lists the chips: set gpio.chips to the label of yours"
     case .severalChips: "unplug all but one, or set another label in gpio.chips"
@@ -18,6 +18,7 @@ extension GPIOError {
     case .busy(_, _, let consumer) where consumer.hasPrefix("approval-token"):
       "stop the service first: systemctl stop approval-token"
     case .busy: "stop the program that uses it, or remove the overlay or driver of that name"
+    case .notPermitted(_, "root"): "install the rules in udev/ and the service's group: udev/README.md"
     case .notPermitted(_, let group): "join the group \(group), or install the rules in udev/ and the service's group"
     case .gone: "check the plug and the messages of dmesg about the chip"
     case .edgesLost: "check for a loose contact"

@@ -10,6 +10,8 @@ final class BankState: Sendable {
     /// Empty while the chip is not available.
     var lines: [RequestedLine] = []
     var trouble: GPIOError? = .notYetOpened
+    /// The device nodes that could not be opened when the chip was last found.
+    var unreadable: [String] = []
     /// The error of the last attempt to set an output. The thread handles it.
     var failure: GPIOError?
     var isEnded = false
@@ -69,6 +71,7 @@ final class BankState: Sendable {
       }
       shared.lines = lines
       shared.trouble = nil
+      shared.unreadable = chip.unreadable
       shared.failure = nil
     }
   }
@@ -81,20 +84,28 @@ final class BankState: Sendable {
     }
   }
 
-  /// A chip that was removed stays gone: that none is found, or that one cannot be read as it disappears, is no other
-  /// trouble.
-  /// - Returns: whether `trouble` differs from the previous one.
+  /// - Returns: whether `trouble` is news.
   func note(_ trouble: GPIOError) -> Bool {
     shared.withLock { shared in
-      if case .gone = shared.trouble {
-        switch trouble {
-        case .noChip, .failed: return false
-        default: break
-        }
-      }
-      defer { shared.trouble = trouble }
-      return shared.trouble != trouble
+      guard Self.isNews(trouble, after: shared.trouble, unreadable: shared.unreadable) else { return false }
+      shared.trouble = trouble
+      return true
     }
+  }
+
+  /// A chip that was removed stays gone: that none is found, that one cannot be read as it disappears, or that another
+  /// one still cannot be opened, is no other trouble.
+  /// - Parameter unreadable: the device nodes that could not be opened when the chip was last found.
+  /// - Returns: whether `trouble` differs from the previous one.
+  static func isNews(_ trouble: GPIOError, after previous: GPIOError?, unreadable: [String]) -> Bool {
+    if case .gone = previous {
+      switch trouble {
+      case .noChip, .failed: return false
+      case .notPermitted(let path, _) where unreadable.contains(path): return false
+      default: break
+      }
+    }
+    return trouble != previous
   }
 
   private func wake() {

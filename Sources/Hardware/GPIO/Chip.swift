@@ -25,6 +25,8 @@ final class Chip {
   let label: String
   let lineCount: Int
   let handle: OpaquePointer
+  /// The device nodes that could not be opened when this chip was found: they are other chips.
+  private(set) var unreadable: [String] = []
 
   init(path: String) throws(GPIOError) {
     guard let handle = gpiod_chip_open(path) else { throw Self.failure(opening: path) }
@@ -47,19 +49,30 @@ final class Chip {
   static func labeled(_ labels: [String]) throws(GPIOError) -> Chip {
     var found: [Chip] = []
     var present: [String] = []
-    var obstacle: GPIOError?
+    var obstacles: [(path: String, error: GPIOError)] = []
     for path in deviceNodes() {
       do throws(GPIOError) {
         let chip = try Chip(path: path)
         present.append(chip.label)
         if labels.contains(chip.label) { found.append(chip) }
       } catch {
-        obstacle = obstacle ?? error
+        obstacles.append((path, error))
       }
     }
     if found.count > 1 { throw .severalChips(label: found[0].label, paths: found.map(\.path)) }
-    if let chip = found.first { return chip }
-    throw obstacle ?? .noChip(labels: labels, present: present)
+    guard let chip = found.first else { throw missing(labels, present: present, obstacles) }
+    chip.unreadable = obstacles.map { $0.path }
+    return chip
+  }
+
+  /// The error if no chip has one of the labels. That of a chip which cannot be opened, only if none can: it may have
+  /// nothing to do with the one that is missing.
+  /// - Parameter present: the labels of the chips that could be opened.
+  static func missing(
+    _ labels: [String], present: [String], _ obstacles: [(path: String, error: GPIOError)]
+  ) -> GPIOError {
+    if present.isEmpty, let obstacle = obstacles.first { return obstacle.error }
+    return .noChip(labels: labels, present: present, unreadable: obstacles.map { $0.path })
   }
 
   func line(_ offset: Int) throws(GPIOError) -> ChipDescription.Line {

@@ -3,8 +3,9 @@
 package enum GPIOError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The lines have not been opened yet.
   case notYetOpened
-  /// No chip has one of the labels; `present` are the labels of the available chips.
-  case noChip(labels: [String], present: [String])
+  /// No chip has one of the labels; `present` are the labels of the chips that could be opened, `unreadable` the device
+  /// nodes of the others.
+  case noChip(labels: [String], present: [String], unreadable: [String] = [])
   /// More than one chip has the label, so the intended one is ambiguous.
   case severalChips(label: String, paths: [String])
   case noLine(offset: Int, chip: String, count: Int)
@@ -24,9 +25,10 @@ package enum GPIOError: Error, Equatable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .notYetOpened: "the GPIO lines are not open yet"
-    case .noChip(let labels, let present):
+    case .noChip(let labels, let present, let unreadable):
       "no GPIO chip has the label \(Self.list(labels)); "
         + (present.isEmpty ? "no GPIO chip is present" : "there are \(Self.list(present))")
+        + (unreadable.isEmpty ? "" : ", and \(unreadable.joined(separator: ", ")), which cannot be opened")
     case .severalChips(let label, let paths): "several GPIO chips have the label \"\(label)\": \(Self.list(paths))"
     case .noLine(let offset, let chip, let count): "GPIO chip \(chip) has no line \(offset), its last is \(count - 1)"
     case .otherName(let offset, let chip, let expected, let found):

@@ -172,7 +172,8 @@ private func hold(milliseconds: Int64, _ state: StateOption) throws {
   try reporting { try perform(.hold(milliseconds: milliseconds), state) }
 }
 
-/// Sends the input and prints why it was ignored, if it was: no request was shown, or the guard time had not passed.
+/// Sends the input and prints why it was ignored, if it was: no request was shown, the guard time had not passed,
+/// or the keypad was unplugged.
 private func perform(_ input: SimulatedInput, _ state: StateOption) throws {
   let done = try ControlClient(path: state.controlSocket).call(.simulate(input), Done.self)
   if let ignored = done.ignored { print("ignored: \(ignored)") }

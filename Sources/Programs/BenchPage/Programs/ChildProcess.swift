@@ -17,6 +17,8 @@ final class ChildProcess: Sendable {
   /// Files with its standard output and its standard error.
   let outputFile: String
   let errorFile: String
+  /// Where its part of the standard error begins; former ones with this name have written the rest.
+  private let errorsBegin: off_t
   private let process: pid_t
   private let state = Mutex(State())
 
@@ -52,6 +54,7 @@ final class ChildProcess: Sendable {
     guard inputFile >= 0, output >= 0, errors >= 0, write(inputFile, input, input.count) == input.count,
       lseek(inputFile, 0, SEEK_SET) == 0
     else { throw BenchError("no files for \(name) in \(folder): \(String(cString: strerror(errno)))") }
+    errorsBegin = lseek(errors, 0, SEEK_END)
     var arguments = (["/usr/bin/setpriv", "--pdeathsig", "TERM"] + command).map { strdup($0) } + [nil]
     var environment = ProcessEnvironment.variables.map { strdup($0) } + [nil]
     defer { for text in arguments + environment { free(text) } }
@@ -91,6 +94,9 @@ final class ChildProcess: Sendable {
   /// What the program has written to its standard output, at most 1 MiB.
   var output: String { text(of: outputFile, atMost: 1 << 20) }
 
+  /// The beginning of what the program has written to its standard error.
+  func errors(atMost limit: Int) -> String { text(of: errorFile, from: errorsBegin, atMost: limit) }
+
   private func reap() {
     var information = siginfo_t()
     while waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) < 0, errno == EINTR {}
@@ -113,11 +119,12 @@ enum ProcessEnvironment {
   static let variables = names.compactMap { name in getenv(name).map { "\(name)=\(String(cString: $0))" } }
 }
 
-/// The beginning of a text file; empty if it cannot be read.
-func text(of file: String, atMost limit: Int) -> String {
+/// A text file from `start`, or its beginning; empty if it cannot be read.
+func text(of file: String, from start: off_t = 0, atMost limit: Int) -> String {
   let descriptor = open(file, O_RDONLY | O_CLOEXEC)
   guard descriptor >= 0 else { return "" }
   defer { close(descriptor) }
+  guard start == 0 || lseek(descriptor, start, SEEK_SET) == start else { return "" }
   var bytes: [UInt8] = []
   var buffer = [UInt8](repeating: 0, count: 16_384)
   while bytes.count < limit {

@@ -97,16 +97,22 @@ actor ServerProgram {
     let child = try await ChildProcess.start(
       "token-server", [program, "serve", "--directory", directory, "--port", "\(port)"], folder: folder)
     process = child
+    do { port = try await Self.port(of: child) } catch {
+      await stop()
+      throw error
+    }
+  }
+
+  /// Waits until the token server listens.
+  private static func port(of child: ChildProcess) async throws -> Int {
     try await wait(.seconds(20), for: "the token server should listen") {
-      guard child.isRunning else {
-        throw BenchError("the token server has ended \(text(of: child.errorFile, atMost: 1000))")
-      }
+      guard child.isRunning else { throw BenchError("the token server has ended: \(child.errors(atMost: 1000))") }
       return child.output.hasSuffix("\n")
     }
     guard let line = child.output.split(separator: "\n").first(where: { $0.hasPrefix("listening on https://") }),
       let port = line.split(separator: ":").last.flatMap({ Int($0) })
     else { throw BenchError("the token server does not say where it listens") }
-    self.port = port
+    return port
   }
 
   func stop() async {
@@ -123,7 +129,7 @@ actor ServerProgram {
     let status = await child.end()
     defer { for file in [child.outputFile, child.errorFile] { try? FileManager.default.removeItem(atPath: file) } }
     guard status == 0 else {
-      throw BenchError("token-server \(words.joined(separator: " ")): \(text(of: child.errorFile, atMost: 500))")
+      throw BenchError("token-server \(words.joined(separator: " ")): \(child.errors(atMost: 500))")
     }
     return child.output
   }

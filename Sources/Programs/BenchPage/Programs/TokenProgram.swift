@@ -50,12 +50,17 @@ actor TokenProgram {
   var isClockWrong: Bool { clock != .none }
   nonisolated var hasClock: Bool { isOwn && clockLibrary != nil }
 
-  /// Starts both processes, or checks that the service has a simulated board.
+  /// Starts both processes, or checks that the service has a simulated board. After an error neither process runs.
   func start() async throws {
     guard isOwn else { return try await requireSimulatedBoard() }
-    async let other: Void = startNetwork()
-    try await startDevice()
-    try await other
+    do {
+      async let other: Void = startNetwork()
+      try await startDevice()
+      try await other
+    } catch {
+      await stop()
+      throw error
+    }
   }
 
   private func requireSimulatedBoard() async throws {
@@ -98,9 +103,14 @@ actor TokenProgram {
       command = ["/usr/bin/env", "LD_PRELOAD=\(clockLibrary)", "WALL_CLOCK_SECONDS_BACK=\(back)"] + command
     }
     let child = try await ChildProcess.start(name, command, folder: folder)
-    try await wait(.seconds(20), for: "the token should be ready") {
-      guard child.isRunning else { throw BenchError("the token has ended: \(text(of: child.errorFile, atMost: 1000))") }
-      return child.output.contains("ready\n")
+    do {
+      try await wait(.seconds(20), for: "the token should be ready") {
+        guard child.isRunning else { throw BenchError("the token has ended: \(child.errors(atMost: 1000))") }
+        return child.output.contains("ready\n")
+      }
+    } catch {
+      await child.stop()
+      throw error
     }
     return child
   }
@@ -169,7 +179,7 @@ actor TokenProgram {
       "\(name)-command-\(commands)", [program] + words + ["--json", "--state", state], folder: folder)
     let status = await child.end()
     defer { for file in [child.outputFile, child.errorFile] { unlink(file) } }
-    guard status == 0 else { throw BenchError("approval-token \(words[0]): \(text(of: child.errorFile, atMost: 500))") }
+    guard status == 0 else { throw BenchError("approval-token \(words[0]): \(child.errors(atMost: 500))") }
     return JSONValue(parsing: Array(child.output.utf8))?.list ?? []
   }
 }

@@ -380,7 +380,8 @@ let package = Package(
     module(
       "Boards", in: .hardware,
       over: [
-        "Cryptography", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "Threads", "USBKeypad",
+        "Cryptography", "DisplayText", "FrontPanel", "GPIO", "MobileAuth", "Secrets", "TOMLSyntax", "Threads",
+        "USBKeypad",
       ]),
 
     // The drivers of authenticators that are other programs.

@@ -28,6 +28,8 @@ import Testing
       ("name = 1", "\"name\" must be a string"),
       ("name = \"b\"\ndescription = \"d\"\nkind = \"real\"", "it can be \"simulated\", \"gpio\""),
       ("name = [", "not TOML"),
+      ("name = \"a\\u001B[2J\"\ndescription = \"d\"", "\"name\" must be one line without control characters"),
+      ("name = \"b\"\ndescription = \"d\\nok\"", "\"description\" must be one line without control characters"),
       // Without `TOMLSyntax`, the process would end here.
       ("name = \"b\"\n[\u{FC}nits]", "not TOML: line 2"),
     ])

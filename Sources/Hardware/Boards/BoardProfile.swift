@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
 package import FrontPanel
 import TOMLSyntax
 
@@ -71,8 +72,8 @@ package struct BoardProfile: Sendable, Equatable {
     do { table = try TOMLSyntax.parse(toml) } catch { throw ProfileError(file: file, why: "not TOML: \(error)") }
     do throws(TableReader.TableError) {
       var reader = TableReader(table)
-      name = try reader.text("name")
-      description = try reader.text("description")
+      name = try Self.line("name", in: &reader)
+      description = try Self.line("description", in: &reader)
       kind = try reader.choice("kind", of: Kind.self)
       var led = try reader.table("led")
       try led.checkRenamed("colours", to: "colors")
@@ -96,5 +97,11 @@ package struct BoardProfile: Sendable, Equatable {
       }
       try reader.finish()
     } catch { throw ProfileError(file: file, why: error.why) }
+  }
+
+  private static func line(_ key: String, in reader: inout TableReader) throws(TableReader.TableError) -> String {
+    let text = try reader.text(key)
+    guard text.isSafeToShow else { throw reader.refusal(key, "must be one line without control characters") }
+    return text
   }
 }

@@ -2,14 +2,21 @@
 import ApprovalTokenCommands
 import ArgumentParser
 import Boards
+import DisplayText
 import Glibc
 
 extension BoardCommand.Check: OneShotCommand {
-  private struct Response: Encodable {
+  struct Response: Encodable {
     var subject: String
     var good: Bool
     var text: String
     var next: String?
+
+    /// For a terminal. Profiles and devices have chosen parts of the texts, and are not trusted.
+    var lines: [String] {
+      ["\(good ? "ok  " : "BAD ")  \(subject): \(text)", next.map { "      \($0)" }].compactMap(\.self)
+        .map { $0.sanitized(atMost: 2000, replacement: "\u{FFFD}") }
+    }
   }
 
   package func perform() async throws {
@@ -48,8 +55,7 @@ extension BoardCommand.Check: OneShotCommand {
   }
 
   private static func say(_ response: Response) throws {
-    print("\(response.good ? "ok  " : "BAD ")  \(response.subject): \(response.text)")
-    if let next = response.next { print("      \(next)") }
+    for line in response.lines { print(line) }
     try flushResults()
   }
 }

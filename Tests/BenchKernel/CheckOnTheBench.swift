@@ -58,7 +58,7 @@ final class CheckOnTheBench {
       "BAD   deny_button: line 1 is active: the button seems to be held\n      release the button",
       "BAD   led.green: line 3 of GPIO chip bench-panel is called \"GREEN\", not \"GRUEN\"\n      check the wiring",
       "BAD   led.blue: GPIO chip bench-panel has no line 6, its last is 5\n      `approval-token board probe` lists",
-      "BAD   keypad: no keypad is plugged in\n      plug it in",
+      "BAD   keypad: no keypad is plugged in that is 1d6b:0104\n      plug it in",
     ] { #expect(wrong.output.contains(said), "\(wrong)") }
     let busy = try shell("token board check \(board) --json")
     #expect(busy.status == 1)

@@ -114,7 +114,7 @@ final class KeypadOnTheBench {
     try Plug.panel("plug keypad 0")
     let other = KeypadSelection(identity: .init(vendor: 0x1D6B, product: 0x0105))
     let keypad = try USBKeypad(other, into: recorder)
-    #expect(await recorder.next() == .unavailable("no keypad is plugged in"))
+    #expect(await recorder.next() == .unavailable("no keypad is plugged in that is 1d6b:0105"))
     #expect(try await inputDevicesAppear())
     try Plug.panel("plug keypad 1")
     #expect(await recorder.next() == .available)
@@ -124,7 +124,7 @@ final class KeypadOnTheBench {
     #expect(found.map(\.identity.product).sorted() == [0x0104, 0x0105])
     let pinned = found.first { $0.identity.product == 0x0104 }!.port
     let atPort = try USBKeypad(KeypadSelection(port: pinned), into: recorder)
-    #expect(await recorder.untilAvailable() == ["no keypad is plugged in"])
+    #expect(await recorder.untilAvailable() == ["no keypad is plugged in that is at \(pinned)"])
     try Plug("/dev/hidg0").type([0x5C])
     #expect(await recorder.next(1) == "4")
     atPort.close()

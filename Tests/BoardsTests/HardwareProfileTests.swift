@@ -64,6 +64,7 @@ import USBKeypad
     ("\(button)\(light)keypad.kind = \"simulated\"", "must be simulated on a simulated board, and there alone"),
     ("\(button)\(light)keypad = { kind = \"usb\", device = \"1a2c\" }", "\"keypad.device\" must be vendor and product"),
     ("\(button)\(light)keypad = { kind = \"usb\", device = \"1a2c:+e24\" }", "\"keypad.device\" must be"),
+    ("\(button)\(light)keypad = { kind = \"usb\", port = \"usb1\" }", "\"keypad.port\" must be the bus and the ports"),
   ]
 
   @Test("Names a wrong key", arguments: wrong)

@@ -167,4 +167,24 @@ import Testing
     configuration.interface = UnsafePointer(list)
     return body(configuration)
   }
+
+  @Test(
+    "A port is a bus and the ports from its root",
+    arguments: [
+      ("1-1", true), ("1-1.2", true), ("12-1.2.3.4.5.6.7", true), ("", false), ("1", false), ("1-", false),
+      ("-1", false), ("usb1", false), ("1-1.", false), ("1-1:1.0", false), ("01-1", false), ("1-0", false),
+      ("1-1-1", false), ("1-+1", false), ("1-256", false), ("1-1.2.3.4.5.6.7.8", false), ("1-1\n", false),
+    ])
+  func ports(text: String, isPort: Bool) { #expect(KeypadSelection.isPort(text) == isPort) }
+
+  @Test("A missing keypad is named as it is configured") func missing() {
+    let identity = KeypadSelection.Identity(vendor: 0x1A2C, product: 0x0E24)
+    func text(_ selection: KeypadSelection) -> String { USBKeypadError.notPluggedIn.text(for: selection) }
+    #expect(text(KeypadSelection()) == "no keypad is plugged in")
+    #expect(text(KeypadSelection(identity: identity)) == "no keypad is plugged in that is 1a2c:0e24")
+    #expect(text(KeypadSelection(port: "1-1.2")) == "no keypad is plugged in that is at 1-1.2")
+    let both = KeypadSelection(identity: identity, port: "1-1.2")
+    #expect(text(both) == "no keypad is plugged in that is 1a2c:0e24 at 1-1.2")
+    #expect(USBKeypadError.unplugged.text(for: both) == "the keypad was unplugged")
+  }
 }

@@ -104,7 +104,7 @@ package struct BoardCheck: Sendable {
       let others =
         present.count > 1 ? "; \(present.count - 1) more would be claimed too; only the first is read" : ""
       notify(CheckResult(subject: "keypad", text: "\(first.identity) at \(first.port)\(others)", next: nil))
-    } catch { notify(CheckResult(subject: "keypad", text: "\(error)", next: error.remedy)) }
+    } catch { notify(CheckResult(subject: "keypad", text: error.text(for: usb.selection), next: error.remedy)) }
   }
 }
 

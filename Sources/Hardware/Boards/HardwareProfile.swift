@@ -79,7 +79,12 @@ extension BoardProfile.Keypad {
         }
         selection.identity = identity
       }
-      selection.port = try reader.optionalText("port")
+      if let port = try reader.optionalText("port") {
+        guard KeypadSelection.isPort(port) else {
+          throw reader.refusal("port", "must be the bus and the ports from its root, like \"1-1.2\"")
+        }
+        selection.port = port
+      }
       givesBack = try reader.flag("give_back", default: false)
     }
   }

@@ -32,6 +32,15 @@ package struct KeypadSelection: Sendable, Equatable {
     self.port = port
   }
 
+  /// Whether the text has the form of a port, as in `KeypadDescription.port`.
+  package static func isPort(_ text: String) -> Bool {
+    let halves = text.split(separator: "-", omittingEmptySubsequences: false)
+    guard halves.count == 2 else { return false }
+    let ports = halves[1].split(separator: ".", omittingEmptySubsequences: false)
+    return ports.count <= 7
+      && ([halves[0]] + ports).allSatisfy { number in UInt8(number).map { $0 > 0 && "\($0)" == number } ?? false }
+  }
+
   package func matches(_ keypad: KeypadDescription) -> Bool {
     (identity == nil || identity == keypad.identity) && (port == nil || port == keypad.port)
       // A device with the configured numbers is selected even if it is not a keyboard. The error then says so.

@@ -98,7 +98,7 @@ final class USBState: Sendable {
 
   /// Reports the initial state to the sink.
   func notifySink() {
-    if let trouble { sink.keypadIsUnavailable("\(trouble)") }
+    if let trouble { sink.keypadIsUnavailable(trouble.text(for: selection)) }
   }
 
   func isUnavailable(_ why: USBKeypadError) {
@@ -106,7 +106,7 @@ final class USBState: Sendable {
       defer { shared.trouble = why }
       return shared.trouble != why
     }
-    if isNews { sink.keypadIsUnavailable("\(why)") }
+    if isNews { sink.keypadIsUnavailable(why.text(for: selection)) }
   }
 
   func isAvailable() {

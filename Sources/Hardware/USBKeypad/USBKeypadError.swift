@@ -30,6 +30,13 @@ package enum USBKeypadError: Error, Equatable, Sendable, CustomStringConvertible
     }
   }
 
+  /// The description; if no keypad is plugged in, with what the configuration demands of one.
+  package func text(for selection: KeypadSelection) -> String {
+    let demands = [selection.identity.map { "\($0)" }, selection.port.map { "at \($0)" }].compactMap(\.self)
+    guard self == .notPluggedIn, !demands.isEmpty else { return description }
+    return "\(description) that is \(demands.joined(separator: " "))"
+  }
+
   static func failed(_ call: String, _ code: Int32) -> USBKeypadError {
     .failed(call: call, name: String(cString: libusb_error_name(code)))
   }

@@ -14,8 +14,9 @@ extension BoardCommand.Check: OneShotCommand {
 
     /// For a terminal. Profiles and devices have chosen parts of the texts, and are not trusted.
     var lines: [String] {
-      ["\(good ? "ok  " : "BAD ")  \(subject): \(text)", next.map { "      \($0)" }].compactMap(\.self)
-        .map { $0.sanitized(atMost: 2000, replacement: "\u{FFFD}") }
+      var lines = ["\(good ? "ok  " : "BAD ")  \(subject): \(text)"]
+      if let next { lines.append("      \(next)") }
+      return lines.map { $0.sanitized(atMost: 2000, replacement: "\u{FFFD}") }
     }
   }
 

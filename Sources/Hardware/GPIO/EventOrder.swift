@@ -5,7 +5,7 @@
 /// edge has settled, but not longer than the longest window of a debouncer: a contact that never settles does not block
 /// the other one.
 struct EventOrder {
-  struct Entry: Equatable {
+  struct Entry {
     let input: Int
     let event: InputEvent
     fileprivate let at: Duration
@@ -28,11 +28,11 @@ struct EventOrder {
   /// Removes the events that are not held back any longer, and returns them in their order.
   /// - Parameter unsettled: the time of the first edge of any input that has not settled; nil if there is none.
   mutating func take(now: Duration, unsettled: Duration?) -> [Entry] {
-    let last = held.lastIndex { entry in
+    let isDue = { (entry: Entry) -> Bool in
       guard let unsettled else { return true }
       return entry.at <= unsettled || now - entry.added >= Debouncer.windows.upperBound
     }
-    guard let last else { return [] }
+    guard let last = held.lastIndex(where: isDue) else { return [] }
     defer { held.removeFirst(last + 1) }
     return Array(held[...last])
   }

@@ -42,20 +42,22 @@ package final class SimulatedButton: Button {
     (events, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(64))
   }
 
-  /// Presses, keeps the button down for `duration`, and releases it, also if the task is canceled in the meantime. The
-  /// release is not later than planned, as a real one has the time of the kernel, not of a busy program.
+  /// Presses, keeps the button down for `duration`, and releases it. If the task is canceled in the meantime, it is
+  /// released then, and the press is no gesture. The release is not later than planned, as a real one has the time of
+  /// the kernel, not of a busy program.
   package func hold(for duration: Duration) async {
     let (start, end) = (clock.now, clock.now + duration)
     continuation.yield(.down(.approve, start))
-    try? await clock.sleep(until: end)
+    do { try await clock.sleep(until: end) } catch { continuation.yield(.void("the press was canceled")) }
     continuation.yield(.up(min(clock.now, end)))
   }
 
   /// Two short presses, 200 ms apart. The edges come together at the end, each with its time, as those that a kernel
-  /// has kept for a busy program: otherwise the second press could come too late to be one of two.
+  /// has kept for a busy program: otherwise the second press could come too late to be one of two. There are none if
+  /// the task is canceled in the meantime.
   package func doublePress() async {
     let start = clock.now
-    try? await clock.sleep(until: start + .milliseconds(300))
+    do { try await clock.sleep(until: start + .milliseconds(300)) } catch { return }
     let end = clock.now
     for time in [0, 200] {
       continuation.yield(.down(.approve, min(start + .milliseconds(time), end)))

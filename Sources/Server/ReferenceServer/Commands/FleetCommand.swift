@@ -66,7 +66,7 @@ struct FleetCommand: AsyncParsableCommand {
         user: row.user, host: row.host, folder: try writeFiles(of: row.host, activation.uri, common),
         expiresAtMs: expiresAt.milliseconds)
     }
-    options.print(made, csv(made, moment(expiresAt)))
+    try options.print(made, csv(made, moment(expiresAt)))
   }
 
   private func csv(_ made: [Made], _ end: String) -> String {

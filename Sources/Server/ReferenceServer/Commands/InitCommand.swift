@@ -61,7 +61,7 @@ struct InitCommand: AsyncParsableCommand {
     let made = Made(
       directory: target.path, authority: target.file("ca.pem"),
       pinSHA256: try ServerPin.read(target.file("server.pem")))
-    options.print(
+    try options.print(
       made,
       """
       made \(made.directory)

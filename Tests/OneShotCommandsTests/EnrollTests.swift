@@ -31,6 +31,15 @@ import Testing
     #expect(try Enroll.parse([uri]).readURI() == "approvaltoken://activate?x")
   }
 
+  @Test("A file that cannot be read is an error, and not an empty line") func unreadableFile() throws {
+    let enroll = try Enroll.parse(["--file", "/tmp"])
+    #expect {
+      try enroll.readURI()
+    } throws: {
+      "\($0)" == "cannot read /tmp: Is a directory"
+    }
+  }
+
   /// `enroll` made a vault with a device secret of its own beside a service that was not yet listening, which then
   /// refused it.
   @Test("The state directory of an installed service is recognized")

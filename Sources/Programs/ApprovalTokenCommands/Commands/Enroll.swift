@@ -167,13 +167,7 @@ package struct Enroll: DaemonCommand {
 
   private func read() throws -> String {
     if let file {
-      guard let stream = fopen(file, "re") else {
-        throw CommandError(.badData, "cannot read \(file): \(String(cString: strerror(errno)))")
-      }
-      defer { fclose(stream) }
-      var bytes = [UInt8](repeating: 0, count: 16_384)
-      let count = fread(&bytes, 1, bytes.count, stream)
-      let line = bytes[..<count].drop { $0 == UInt8(ascii: "\n") }.prefix { $0 != UInt8(ascii: "\n") }
+      let line = try fileContents(file).drop { $0 == UInt8(ascii: "\n") }.prefix { $0 != UInt8(ascii: "\n") }
       return String(decoding: line, as: UTF8.self)
     }
     return uri == "-" ? readLine(strippingNewline: true) ?? "" : uri ?? ""

@@ -40,6 +40,22 @@ import Testing
     }
   }
 
+  @Test("A line of standard input is read to its end, and not further than a URI is long") func longLine() throws {
+    var bytes = Array("otpauth://totp/x\r\nmore".utf8).makeIterator()
+    let first = try Enroll.line { bytes.next().map { Int32($0) } ?? EOF }
+    let following = bytes.next()
+    #expect(first == "otpauth://totp/x\r" && following == UInt8(ascii: "m"))
+    for (length, isRead) in [(16_384, true), (1 << 20, false)] {
+      var count = 0
+      let line = try? Enroll.line {
+        count += 1
+        return count <= length ? 0x61 : EOF
+      }
+      #expect(line?.utf8.count == (isRead ? length : nil))
+      #expect(count == 16_385)
+    }
+  }
+
   /// `enroll` made a vault with a device secret of its own beside a service that was not yet listening, which then
   /// refused it.
   @Test("The state directory of an installed service is recognized")

@@ -170,7 +170,21 @@ package struct Enroll: DaemonCommand {
       let line = try fileContents(file).drop { $0 == UInt8(ascii: "\n") }.prefix { $0 != UInt8(ascii: "\n") }
       return String(decoding: line, as: UTF8.self)
     }
-    return uri == "-" ? readLine(strippingNewline: true) ?? "" : uri ?? ""
+    return try uri == "-" ? Self.line({ getchar() }) : uri ?? ""
+  }
+
+  /// A line of at most 16,384 bytes.
+  /// - Parameter next: returns the next byte; `EOF` at the end.
+  static func line(_ next: () -> Int32) throws -> String {
+    var bytes: [UInt8] = []
+    while true {
+      let byte = next()
+      guard byte != EOF, byte != 0x0A else { return String(decoding: bytes, as: UTF8.self) }
+      guard bytes.count < 16_384 else {
+        throw CommandError(.badData, "the line on standard input is too long for an enrollment URI")
+      }
+      bytes.append(UInt8(truncatingIfNeeded: byte))
+    }
   }
 }
 

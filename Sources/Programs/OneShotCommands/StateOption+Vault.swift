@@ -50,9 +50,15 @@ extension StateOption {
   }
 }
 
-/// Makes a running service read the accounts again. Does nothing if none is running.
+/// Makes a running service read the accounts again, after a change. Does nothing if none is running, and says so if it
+/// does not answer.
 func requestReload(_ state: StateOption) {
-  _ = try? ControlClient(path: state.controlSocket).call(.reload, Done.self)
+  do {
+    _ = try ControlClient(path: state.controlSocket).call(.reload, Done.self, within: ControlClient.patience)
+  } catch {
+    guard (error as? CommandError)?.isServiceMissing != true else { return }
+    say("\(explanation(of: error)). The change is stored, but the service may not know it: restart it")
+  }
 }
 
 /// How a command that has opened the vault reaches servers: as the running service does, so that a server cannot attack

@@ -129,14 +129,14 @@ func moment(_ time: Timestamp) -> String {
   Date(timeIntervalSince1970: Double(time.milliseconds / 1000)).formatted(.iso8601)
 }
 
-/// Validates a name for URL paths, forms and logs: 1 to 128 bytes without spaces and control characters, with marks as
-/// few as forms may have.
+/// Validates a name for URL paths, forms and logs: 1 to 128 bytes without spaces and control or invisible
+/// characters, with marks as few as forms may have.
 func validated(_ name: String, as what: String) throws(ValidationError) -> String {
-  guard !name.isEmpty, name.utf8.count <= 128, !name.hasTooManyCombiningMarks, name.isSafeToShow,
+  guard !name.isEmpty, name.utf8.count <= 128, !name.hasTooManyCombiningMarks, name.isSafeName,
     !name.contains(where: \.isWhitespace)
   else {
     throw ValidationError(
-      "\(what) must have 1 to 128 bytes without spaces and control or format characters, and at most 30 marks in a character"
+      "\(what) must have 1 to 128 bytes without spaces and control, format or invisible characters, and at most 30 marks in a character"
     )
   }
   return name

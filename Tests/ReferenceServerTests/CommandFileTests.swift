@@ -72,6 +72,19 @@ import Testing
     }
   }
 
+  @Test("The directory of an interrupted init is named") func interruptedInit() throws {
+    let program = try BuiltProgram.path("token-server")
+    try withServer(onPostgreSQL: false) { _, folder in
+      let draft = folder + "/server.new-0123abcd"
+      try FileManager.default.createDirectory(atPath: draft, withIntermediateDirectories: false)
+      let made = try run(program, ["init", "--directory", folder + "/server"])
+      #expect(made.status == 0 && made.errors.contains("warning: \(draft) is of an init"), "\(made.errors)")
+      let other = try run(program, ["init", "--directory", folder + "/other"])
+      #expect(other.status == 0 && other.errors.isEmpty, "\(other.errors)")
+      #expect(try files(in: folder) == ["other", "server", "server.new-0123abcd"])
+    }
+  }
+
   @Test("The name of an existing fleet token leaves no file") func existing() throws {
     let program = try BuiltProgram.path("token-server")
     try withServer(onPostgreSQL: false) { server, folder in

@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test("If the files of a board cannot be written, no code is stored, and no file is left") func partOfAFleet() throws {
+  @Test("If the files of a board cannot be written, no code is stored, no file is left") func partOfAFleet() throws {
     let program = try BuiltProgram.path("token-server")
     try withServer(onPostgreSQL: false) { server, folder in
       let list = server + "/list.csv"

@@ -22,8 +22,8 @@ extension StateOption {
   }
 
   /// - Parameters:
-  ///   - creating: whether a missing directory is created, with a device secret. An empty vault, as an interrupted first
-  ///     start leaves it, too, becomes a new one; it is an error otherwise.
+  ///   - creating: whether a missing directory is created, with a device secret. An empty vault, which an interrupted
+  ///     first start leaves, too, becomes a new one; it is an error otherwise.
   ///   - reservesLog: as for `Vault.open`.
   ///   - readOnly: whether all writes are rejected.
   ///   - trialFile: exists as long as this system is on trial after an update of the image; in memory, made by root.

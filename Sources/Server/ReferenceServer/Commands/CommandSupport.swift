@@ -136,7 +136,8 @@ func validated(_ name: String, as what: String) throws(ValidationError) -> Strin
     !name.contains(where: \.isWhitespace)
   else {
     throw ValidationError(
-      "\(what) must have 1 to 128 bytes without spaces and control, format or invisible characters, and at most 30 marks in a character"
+      "\(what) must have 1 to 128 bytes without spaces and control, format or invisible characters, and at most 30 marks "
+        + "in a character"
     )
   }
   return name

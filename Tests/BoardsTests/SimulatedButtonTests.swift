@@ -56,6 +56,31 @@ import Testing
     #expect(button.release(heldFor: .seconds(2)) == nil)
   }
 
+  /// Fails if a "not me" whose client ends early is an approval.
+  @Test("A hold whose client disconnects is no gesture") func interruptedHold() async throws {
+    let button = button
+    let hold = Task { try await button.hold(for: .seconds(7)) }
+    var events = button.events.makeAsyncIterator()
+    #expect(await events.next() == .down(.approve, start))
+    clock.advance(by: .milliseconds(2500))
+    hold.cancel()
+    try await hold.finished()
+    #expect(await events.next() == canceled)
+    #expect(await events.next() == .up(start + .milliseconds(2500)))
+  }
+
+  @Test("A double press whose client disconnects is none") func interruptedDoublePress() async throws {
+    let button = button
+    let presses = Task { try await button.doublePress() }
+    await clock.untilAsleep()
+    clock.advance(by: .milliseconds(200))
+    presses.cancel()
+    try await presses.finished()
+    button.unplug()
+    var events = button.events.makeAsyncIterator()
+    #expect(await events.next() == .unavailable("the chip is unplugged"))
+  }
+
   @Test("A press of which the client cannot be notified is no gesture") func notNotified() async throws {
     var events = button.events.makeAsyncIterator()
     await #expect(throws: ClientError.self) { try await button.press(.deny) { throw ClientError() } }

@@ -87,6 +87,40 @@ import UnixSockets
     #expect(throws: UnixSocket.SocketError.pathTooLong(path)) { try UnixSocket.listening(at: path) }
   }
 
+  /// Fails if it becomes a socket without a file, to which every user can connect.
+  @Test("An empty path, or one with a zero byte, is refused", arguments: ["", "\0approval"]) func noPath(path: String) {
+    #expect(throws: UnixSocket.SocketError.noPath) { try UnixSocket.listening(at: path) }
+    #expect(throws: UnixSocket.SocketError.noPath) { try UnixSocket.listening(at: path, unlessInUse: true) }
+    #expect(throws: UnixSocket.SocketError.noPath) { try UnixSocket.connected(to: path) }
+  }
+
+  @Test("Only a socket is replaced") func replaced() throws {
+    let path = path()
+    defer { unlink(path) }
+    _ = try UnixSocket.listening(at: path)
+    _ = try UnixSocket.listening(at: path, unlessInUse: true)
+    unlink(path)
+    try "of a user".write(toFile: path, atomically: true, encoding: .utf8)
+    #expect(throws: UnixSocket.SocketError.notSocket(path)) { try UnixSocket.listening(at: path) }
+    #expect(try String(contentsOfFile: path, encoding: .utf8) == "of a user")
+  }
+
+  @Test("A socket in use is refused where it is not to be replaced") func inUse() throws {
+    let path = path()
+    defer { unlink(path) }
+    let first = try UnixSocket.listening(at: path, unlessInUse: true)
+    #expect(throws: UnixSocket.SocketError.call("bind \(path)", errno: EADDRINUSE)) {
+      try UnixSocket.listening(at: path, unlessInUse: true)
+    }
+    // Also when no further connection is accepted.
+    let waiting = (0..<100).map { _ in try? UnixSocket.connected(to: path, waits: false) }
+    #expect(waiting.contains { $0 == nil })
+    #expect(throws: UnixSocket.SocketError.call("bind \(path)", errno: EADDRINUSE)) {
+      try UnixSocket.listening(at: path, unlessInUse: true)
+    }
+    extendLifetime((first, waiting))
+  }
+
   @Test("A caller who hangs up ends the line") func aCallerWhoHangsUpEndsTheLine() throws {
     let path = path()
     let listener = try UnixSocket.listening(at: path)

@@ -37,12 +37,31 @@ import Testing
 
   @Test(
     "Text from outside cannot start a line or move the terminal's cursor",
-    arguments: ["a\nb", "a\rb", "\u{1B}[2J", "\u{9B}2J", "\u{202E}abc", "\u{2028}", "\u{200B}", "\0", "\u{E000}"])
+    arguments: [
+      "a\nb", "a\rb", "\u{1B}[2J", "\u{9B}2J", "\u{202E}abc", "\u{2028}", "\u{200B}", "\0", "\u{E000}",
+      "a\u{3164}b", "a\u{34F}b", "a\u{115F}b", "a\u{E0100}b", "\u{180B}",
+    ])
   func unsafe(text: String) {
     #expect(!text.isSafeToShow)
     #expect(text.sanitized.isSafeToShow)
+    #expect(!text.isSafeName && text.sanitizedName.isSafeName)
   }
 
-  @Test("Text of any script stays unchanged", arguments: ["", "Büro 1, Gerät Nr. 7", "日本語 🔑"])
-  func safe(text: String) { #expect(text.isSafeToShow && text.sanitized == text) }
+  @Test("Text of any script stays unchanged", arguments: ["", "Büro 1, Gerät Nr. 7", "日本語 🔑", "한국어", "jose\u{301}"])
+  func safe(text: String) {
+    #expect(text.isSafeToShow && text.sanitized == text)
+    #expect(text.isSafeName && text.sanitizedName == text)
+  }
+
+  @Test(
+    "Emoji with selectors and Braille are shown, and are in no new name",
+    arguments: ["\u{2764}\u{FE0F}", "\u{2764}\u{FE0E}", "a\u{2800}b"])
+  func onlyInTexts(text: String) {
+    #expect(text.isSafeToShow && text.sanitized == text && text.sanitizedText(atMost: 9) == text)
+    #expect(!text.isSafeName && text.sanitizedName.isSafeName)
+  }
+
+  @Test("JSON keeps an ignorable character escaped, also one beyond the first plane") func escapedIgnorable() {
+    #expect("a\u{E0100}\u{3164}".escapedForDisplay == #"a\udb40\udd00\u3164"#)
+  }
 }

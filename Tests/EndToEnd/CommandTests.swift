@@ -80,6 +80,31 @@ extension EndToEnd {
       #expect(try await token.accounts().isEmpty && !token.hasState)
     }
 
+    /// Fails if a command makes it a new vault.
+    @Test("An empty vault is damaged, and no command changes it") func emptyVault() async throws {
+      let folder = try TemporaryDirectory()
+      defer { folder.remove() }
+      let state = folder.file("token")
+      let token = TestToken(state: state, board: "simulated")
+      try FileManager.default.createDirectory(
+        atPath: state, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+      for (name, mode) in [("vault.sqlite3", 0o600), ("device-secret", 0o400)] {
+        let contents = Data(count: name == "device-secret" ? 32 : 0)
+        FileManager.default.createFile(
+          atPath: "\(state)/\(name)", contents: contents, attributes: [.posixPermissions: mode])
+      }
+      for (words, code) in [(["accounts"], 65), (["log", "--verify"], 65), (["doctor"], 1)] as [([String], Int32)] {
+        let outcome = try await run(Program.token, words + ["--state", state])
+        #expect(outcome.exit == .code(code), "\(outcome)")
+        #expect((outcome.output + outcome.errors).contains("the vault is damaged: \(state)/vault.sqlite3 is empty"))
+        #expect(try Data(contentsOf: URL(filePath: "\(state)/vault.sqlite3")).isEmpty)
+      }
+      // As after an interrupted first start.
+      try await token.start()
+      try await token.stop()
+      #expect(try await token.accounts().isEmpty)
+    }
+
     @Test(
       "Wrong usage is said and changes nothing",
       arguments: [

@@ -64,6 +64,18 @@ extension EndToEnd {
       #expect(outcome.errors.contains("approval-tokend is missing; looked for \(folder.file("approval-tokend"))"))
     }
 
+    /// Fails if each start of a service on a full disk leaves another file.
+    @Test("A device secret that cannot be written leaves no file") func unwrittenSecret() async throws {
+      let folder = try TemporaryDirectory()
+      defer { folder.remove() }
+      let state = folder.file("token")
+      let limited = #"trap '' XFSZ; ulimit -f 0; exec "$0" "$@" >/dev/null 2>&1"#
+      let outcome = try await run("/bin/sh", ["-c", limited, Program.token, "serve", "--state", state])
+      #expect(outcome.exit == .code(69))
+      let left = try FileManager.default.contentsOfDirectory(atPath: state)
+      #expect(!left.contains { $0.hasPrefix("device-secret") }, "\(left)")
+    }
+
     @Test("Commands for a running service need only their own program") func loneCommands() async throws {
       try await withScene { fixture in
         let (program, state) = (try await loneProgram(in: fixture.folder), ["--state", fixture.token.state])

@@ -31,6 +31,31 @@ import Testing
     #expect(try Enroll.parse([uri]).readURI() == "approvaltoken://activate?x")
   }
 
+  @Test("A file that cannot be read is an error, and not an empty line") func unreadableFile() throws {
+    let enroll = try Enroll.parse(["--file", "/tmp"])
+    #expect {
+      try enroll.readURI()
+    } throws: {
+      "\($0)" == "cannot read /tmp: Is a directory"
+    }
+  }
+
+  @Test("A line of standard input is read to its end, and not further than a URI is long") func longLine() throws {
+    var bytes = Array("otpauth://totp/x\r\nmore".utf8).makeIterator()
+    let first = try Enroll.line { bytes.next().map { Int32($0) } ?? EOF }
+    let following = bytes.next()
+    #expect(first == "otpauth://totp/x\r" && following == UInt8(ascii: "m"))
+    for (length, isRead) in [(16_384, true), (1 << 20, false)] {
+      var count = 0
+      let line = try? Enroll.line {
+        count += 1
+        return count <= length ? 0x61 : EOF
+      }
+      #expect(line?.utf8.count == (isRead ? length : nil))
+      #expect(count == 16_385)
+    }
+  }
+
   /// `enroll` made a vault with a device secret of its own beside a service that was not yet listening, which then
   /// refused it.
   @Test("The state directory of an installed service is recognized")

@@ -53,6 +53,38 @@ import Testing
     }
   }
 
+  @Test("If the files of a board cannot be written, no code is stored, no file is left") func partOfAFleet() throws {
+    let program = try BuiltProgram.path("token-server")
+    try withServer(onPostgreSQL: false) { server, folder in
+      let list = server + "/list.csv"
+      // The path of the second board is too long.
+      let long = String(repeating: "b", count: 63)
+      try "user,host\ncarol,a\ndave,\(long)\n".write(toFile: list, atomically: true, encoding: .utf8)
+      var parent = folder
+      while parent.utf8.count < 3790 { parent += "/" + String(repeating: "d", count: 200) }
+      try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+      let output = parent + "/" + String(repeating: "e", count: 4040 - parent.utf8.count - 1)
+      let failed = try run(program, ["fleet", list, "--output", output, "--directory", server])
+      #expect(failed.status == 1 && failed.errors.contains("File name too long"), "\(failed.errors)")
+      #expect(try files(in: parent) == [])
+      let delete = try run(program, ["user", "delete", "carol", "--directory", server])
+      #expect(delete.status == 1 && delete.errors.contains("there is no user carol"), "\(delete.errors)")
+    }
+  }
+
+  @Test("The directory of an interrupted init is named") func interruptedInit() throws {
+    let program = try BuiltProgram.path("token-server")
+    try withServer(onPostgreSQL: false) { _, folder in
+      let draft = folder + "/server.new-0123abcd"
+      try FileManager.default.createDirectory(atPath: draft, withIntermediateDirectories: false)
+      let made = try run(program, ["init", "--directory", folder + "/server"])
+      #expect(made.status == 0 && made.errors.contains("warning: \(draft) is of an init"), "\(made.errors)")
+      let other = try run(program, ["init", "--directory", folder + "/other"])
+      #expect(other.status == 0 && other.errors.isEmpty, "\(other.errors)")
+      #expect(try files(in: folder) == ["other", "server", "server.new-0123abcd"])
+    }
+  }
+
   @Test("The name of an existing fleet token leaves no file") func existing() throws {
     let program = try BuiltProgram.path("token-server")
     try withServer(onPostgreSQL: false) { server, folder in

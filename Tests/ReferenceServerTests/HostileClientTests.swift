@@ -154,6 +154,7 @@ import Testing
     #expect(try register { $0.approvalCapabilities.custom = [name] } == 400)
     #expect(try register { $0.approvalCapabilities.custom = Array(repeating: "c", count: 33) } == 400)
     #expect(try register { $0.approvalCapabilities.biometric = [String(repeating: "c", count: 65)] } == 400)
+    #expect(try register { $0.clientName = "a\u{2800}b" } == 400)
     #expect(try register { _ in } == 201)
     let device = try DeviceClient.enrolled(at: server, as: "bob")
     let validation = ValidationRequest(softwareVersion: "1", osVersion: name, profiles: [])

@@ -21,4 +21,11 @@ import Testing
     let name = "a" + String(repeating: "\u{301}", count: count)
     #expect((try? validated(name, as: "a user")) == (isValid ? name : nil))
   }
+
+  @Test(
+    "A name that looks like another one is refused when it is added",
+    arguments: ["alice\u{3164}", "al\u{34F}ice", "\u{115F}alice", "alice\u{2800}", "alice\u{E0100}", "alice\u{FE0F}"])
+  func invisible(name: String) {
+    #expect((try? validated(name, as: "a user")) == nil)
+  }
 }

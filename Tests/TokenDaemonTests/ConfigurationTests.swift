@@ -102,6 +102,44 @@ import Testing
     #expect(error?.description.contains("authenticators.d: Not a directory") == true)
   }
 
+  /// Fails if the service starts with the defaults, without an authenticator, or with a part of a password.
+  @Test("A file that cannot be read is an error, and not empty") func unreadableFiles() throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    let plugin = folder.appending(path: "authenticators.d/badge.toml")
+    try FileManager.default.createDirectory(at: plugin, withIntermediateDirectories: true)
+    let file = folder.appending(path: "config.toml")
+    try "".write(to: file, atomically: true, encoding: .utf8)
+    #expect {
+      try Configuration.read(folder.path)
+    } throws: {
+      "\($0)" == "cannot read \(folder.path): Is a directory"
+    }
+    #expect {
+      try Configuration.read(file.path)
+    } throws: {
+      "\($0)".hasSuffix("badge.toml: Is a directory")
+    }
+    let mqtt = "[mqtt]\nbroker = \"b\"\nusername = \"u\"\npassword_file = \"\(folder.path)\""
+    let settings = try #require(try Configuration(parsing: mqtt, file: "f").mqtt)
+    #expect {
+      try settings.credentials()
+    } throws: {
+      "\($0)" == "cannot read \(folder.path): Is a directory"
+    }
+  }
+
+  /// Fails if a part of the password is used.
+  @Test("A password file of the broker that is too large is an error", arguments: [2000, 65_536])
+  func longPassword(count: Int) throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    defer { try? FileManager.default.removeItem(at: file) }
+    try String(repeating: "p", count: count).write(to: file, atomically: true, encoding: .utf8)
+    let mqtt = "[mqtt]\nbroker = \"b\"\nusername = \"u\"\npassword_file = \"\(file.path)\""
+    let settings = try #require(try Configuration(parsing: mqtt, file: "f").mqtt)
+    #expect(((try? settings.credentials()) != nil) == (count < 65_536))
+  }
+
   @Test("Plug-ins are read from the folder beside the configuration") func plugins() throws {
     let badge = "authenticator = \"badge\"\nsocket = \"/run/badge\""
     let configuration = try read(

@@ -11,10 +11,12 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct EnrollmentURITests {
   /// Fails if a name may have characters that a terminal interprets.
   @Test(
-    "A name has no blanks and no control or format characters",
+    "A name has no blanks and no control, format or invisible characters",
     arguments: [
       ("ann@bank.example", true), ("Zoë", true), ("", false), (String(repeating: "x", count: 65), false),
       ("a b", false), ("a\u{1B}[2J", false), ("a\u{202E}b", false), ("a\u{200B}b", false), ("a\u{2028}b", false),
+      ("a\u{3164}", false), ("a\u{34F}b", false), ("a\u{115F}b", false), ("a\u{2800}b", false),
+      ("a\u{E0100}", false), ("a\u{FE0F}", false),
     ])
   func accountNames(name: String, isValid: Bool) {
     #expect(isAccountName(name) == isValid)

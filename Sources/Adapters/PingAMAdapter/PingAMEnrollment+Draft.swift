@@ -165,7 +165,7 @@ extension PingAMEnrollment {
 
   /// Returns an account name of at most 64 bytes without white space.
   private static func name(for uri: RegistrationURI) -> String {
-    var name = uri.accountName.sanitized.split(whereSeparator: \.isWhitespace).joined(separator: "-")
+    var name = uri.accountName.sanitizedName.split(whereSeparator: \.isWhitespace).joined(separator: "-")
     while name.utf8.count > 64 { name.removeLast() }
     return name.isEmpty ? "Untitled" : name
   }

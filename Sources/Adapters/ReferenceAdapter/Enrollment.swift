@@ -274,5 +274,5 @@ package struct Enrollment: Sendable {
 
 /// The limits of the token server for `client_name`.
 private func acceptable(_ name: String) -> String? {
-  (1...128).contains(name.utf8.count) && name.isSafeToShow ? name : nil
+  (1...128).contains(name.utf8.count) && name.isSafeName ? name : nil
 }

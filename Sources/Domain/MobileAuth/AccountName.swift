@@ -17,9 +17,10 @@ package func accountName(of user: String, at server: TokenServerID, except taken
   return candidates.first { isAccountName($0) && !taken.contains($0) }
 }
 
-/// Whether the text can be the name of an account: 1 to 64 bytes without white space and control or format characters.
+/// Whether the text can be the name of an account: 1 to 64 bytes without white space and control, format or invisible
+/// characters.
 package func isAccountName(_ name: String) -> Bool {
-  (1...64).contains(name.utf8.count) && name.isSafeToShow && !name.contains { $0.isWhitespace || $0.isNewline }
+  (1...64).contains(name.utf8.count) && name.isSafeName && !name.contains { $0.isWhitespace || $0.isNewline }
 }
 
 extension Character {

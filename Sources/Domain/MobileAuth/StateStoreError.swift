@@ -58,6 +58,8 @@ package enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertibl
     case encryptedRecord
     /// The file, with SQLite's message.
     case database(String)
+    /// The file at this path, which has no bytes.
+    case emptyDatabase(String)
   }
 
   package enum Conflict: Equatable, Sendable {
@@ -86,6 +88,9 @@ package enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertibl
     case .corrupt(.account(let account)):
       "the record of account \(account) is damaged, and cannot be used: remove the account "
         + "(`approval-token remove \(account)`) and enroll it again"
+    case .corrupt(.emptyDatabase(let path)):
+      "the vault is damaged: \(path) is empty. What was in it is lost: start the service, which makes a new vault, and "
+        + "enroll again (docs/usage.md, \"Damaged storage\")"
     case .corrupt(let subject): "the vault is damaged, or belongs to another device secret: \(subject)"
     case .newerFormat(let format, let known):
       "the vault has format \(format), and this version reads formats up to \(known): a later version wrote it. Install "
@@ -125,6 +130,7 @@ extension StateStoreError.Subject: CustomStringConvertible {
     case .deviceSecret(let directory, _, _): "device secret of the vault in \(directory)"
     case .encryptedRecord: "encrypted record, which is not authentic"
     case .database(let reason): "database file: \(reason)"
+    case .emptyDatabase(let path): "database file \(path), which is empty"
     }
   }
 }

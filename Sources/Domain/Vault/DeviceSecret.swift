@@ -69,8 +69,9 @@ package struct DeviceSecret: Sendable {
 
   private static func makeFile(_ path: String, in directory: String) throws(StateStoreError) {
     let draft = "\(path).\(Random.uuid())"
-    try SecretFile.write(Random.secret(32), to: draft)
+    // Also if it cannot be written: each start makes another one.
     defer { unlink(draft) }
+    try SecretFile.write(Random.secret(32), to: draft)
     // `link` never replaces a file: if two processes run for the first time, one creates the secret and both read it.
     guard link(draft, path) == 0 || errno == EEXIST else { throw systemFault("link \(path)") }
     try StateDirectory.synchronize(directory)

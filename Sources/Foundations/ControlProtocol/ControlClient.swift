@@ -4,6 +4,9 @@ import UnixSockets
 
 /// The client side of the control socket.
 package struct ControlClient: Sendable {
+  /// How many seconds the service may take where neither a user nor a server is waited for.
+  @TaskLocal package static var patience: Int = 20
+
   package let path: String
 
   /// - Parameter path: of the socket.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 extension String {
-  /// The text for display and logs, at most 200 scalars: without line breaks and other control or format characters.
+  /// The text for display and logs, at most 200 scalars: without line breaks and other control, format or ignorable
+  /// characters.
   package var sanitized: String { sanitized(atMost: 200) }
 
   /// The text for display, shortened.
@@ -10,6 +11,9 @@ extension String {
   package func sanitized(atMost limit: Int, replacement: Unicode.Scalar? = nil) -> String {
     shown(atMost: limit) { $0.isDangerousToShow ? replacement : $0 }
   }
+
+  /// The text for a new name, at most 200 scalars: `isSafeName`, unless it is empty.
+  package var sanitizedName: String { shown(atMost: 200) { $0.isDangerousToShow || $0.isInvisible ? nil : $0 } }
 
   /// The text for display with its line feeds, shortened. Other control and format characters are removed.
   /// - Parameter limit: the maximum length in Unicode scalars.
@@ -61,6 +65,10 @@ extension String {
   /// Whether `sanitized` removes no character.
   package var isSafeToShow: Bool { !unicodeScalars.contains { $0.isDangerousToShow } }
 
+  /// Whether it has no characters that are invisible or that `sanitized` removes, with which it could look like another
+  /// name. A name that is stored already is not refused for them.
+  package var isSafeName: Bool { !unicodeScalars.contains { $0.isDangerousToShow || $0.isInvisible } }
+
   package var hasControlCharacters: Bool { unicodeScalars.contains { $0.properties.generalCategory == .control } }
 }
 
@@ -70,7 +78,11 @@ extension Unicode.Scalar {
     if (0x20...0x7E).contains(value) { return false }
     return switch properties.generalCategory {
     case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned: true
-    default: false
+    // The selectors of plain and colored emoji are in ordinary texts.
+    default: properties.isDefaultIgnorableCodePoint && value != 0xFE0E && value != 0xFE0F
     }
   }
+
+  /// Whether it is shown as nothing, or, as the empty Braille pattern U+2800, as a blank.
+  fileprivate var isInvisible: Bool { value > 0x7E && (properties.isDefaultIgnorableCodePoint || value == 0x2800) }
 }

@@ -48,3 +48,11 @@ package func forbidMemoryDumps() -> Bool {
 package func forbidCrashReports() {
   for number in [SIGQUIT, SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV] { signal(number, SIG_DFL) }
 }
+
+/// Puts a descriptor that cannot be used in place of each closed one of standard input, output and error: otherwise the
+/// next file or connection would be taken for it. Call before everything that opens one.
+package func occupyClosedStandardStreams() {
+  for stream in STDIN_FILENO...STDERR_FILENO where fcntl(stream, F_GETFD) == -1 {
+    _ = open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+  }
+}

@@ -5,12 +5,18 @@ import Glibc
 package final class UnixSocket: @unchecked Sendable {
   package enum SocketError: Error, Equatable, CustomStringConvertible {
     case pathTooLong(String)
+    /// An empty path, or one with a zero byte: the kernel would make a socket of it that has no file, and no mode.
+    case noPath
+    /// What is at the path is something else.
+    case notSocket(String)
     case call(String, errno: Int32)
     case lineTooLong
 
     package var description: String {
       switch self {
       case .pathTooLong(let path): "\(path) is too long for a socket: at most 107 bytes"
+      case .noPath: "the path of a socket is empty, or has a zero byte"
+      case .notSocket(let path): "\(path) exists and is not a socket; it is not replaced"
       case .call(let call, let code): "\(call): \(String(cString: strerror(code)))"
       case .lineTooLong: "a line on the control socket is too long"
       }
@@ -37,15 +43,28 @@ package final class UnixSocket: @unchecked Sendable {
   }
 
   /// Listens at `path`, replacing the socket file of an earlier process. The file's mode is 0600.
-  package static func listening(at path: String) throws(SocketError) -> UnixSocket {
+  /// - Parameter unlessInUse: whether a socket where a process listens is an error, in place of being replaced.
+  package static func listening(at path: String, unlessInUse: Bool = false) throws(SocketError) -> UnixSocket {
     let socket = try UnixSocket.make()
-    unlink(path)
+    if unlessInUse, try isInUse(path) { throw .call("bind \(path)", errno: EADDRINUSE) }
+    var status = stat()
+    if lstat(path, &status) == 0 {
+      guard status.st_mode & S_IFMT == S_IFSOCK else { throw .notSocket(path) }
+      unlink(path)
+    }
     // bind(2) gives the file this mode. A change of umask(2) instead would affect the files of all threads.
     guard fchmod(socket.descriptor, 0o600) == 0 else { throw .call("fchmod", errno: errno) }
     let code = try withAddress(path) { bind(socket.descriptor, $0, $1) }
     guard code == 0 else { throw .call("bind \(path)", errno: errno) }
     guard listen(socket.descriptor, 16) == 0 else { throw .call("listen \(path)", errno: errno) }
     return socket
+  }
+
+  private static func isInUse(_ path: String) throws(SocketError) -> Bool {
+    let socket = try UnixSocket.make(Int32(SOCK_NONBLOCK.rawValue))
+    let code = try withAddress(path) { connect(socket.descriptor, $0, $1) }
+    // EAGAIN: the listener has no place for another connection.
+    return code == 0 || errno == EAGAIN
   }
 
   private static func make(_ flags: Int32 = 0) throws(SocketError) -> UnixSocket {
@@ -60,6 +79,7 @@ package final class UnixSocket: @unchecked Sendable {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     let bytes = Array(path.utf8)
+    guard !bytes.isEmpty, !bytes.contains(0) else { throw .noPath }
     guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { throw .pathTooLong(path) }
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
     return withUnsafePointer(to: &address) {

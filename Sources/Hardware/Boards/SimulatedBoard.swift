@@ -44,23 +44,26 @@ package final class SimulatedButton: Button {
     (events, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(64))
   }
 
-  /// Presses, keeps the button down for `duration`, and releases it, also if the task is canceled in the meantime. The
-  /// release is not later than planned, as a real one has the time of the kernel, not of a busy program.
+  /// Presses, keeps the button down for `duration`, and releases it. If the task is canceled in the meantime, it is
+  /// released then, and the press is no gesture. The release is not later than planned, as a real one has the time of
+  /// the kernel, not of a busy program.
   /// - Throws: `PressError.isUnplugged` if the chip is, or was in the meantime: there is no release then.
   package func hold(for duration: Duration) async throws {
     let (start, end) = (clock.now, clock.now + duration)
     let outages = try send([.down(.approve, start)])
-    try? await clock.sleep(until: end)
-    try send([.up(min(clock.now, end))], after: outages)
+    var edges: [ButtonEvent] = []
+    do { try await clock.sleep(until: end) } catch { edges.append(.void("the press was canceled")) }
+    try send(edges + [.up(min(clock.now, end))], after: outages)
   }
 
   /// Two short presses, 200 ms apart. The edges come together at the end, each with its time, as those that a kernel
-  /// has kept for a busy program: otherwise the second press could come too late to be one of two.
+  /// has kept for a busy program: otherwise the second press could come too late to be one of two. There are none if
+  /// the task is canceled in the meantime.
   /// - Throws: as in `hold(for:)`.
   package func doublePress() async throws {
     let start = clock.now
     let outages = try send([])
-    try? await clock.sleep(until: start + .milliseconds(300))
+    do { try await clock.sleep(until: start + .milliseconds(300)) } catch { return }
     let end = clock.now
     var edges: [ButtonEvent] = []
     for time in [0, 200] {

@@ -32,7 +32,7 @@ package struct NetworkProcess: Sendable {
   ///   - environment: reads a variable of the process's environment.
   package init(at path: String?, environment: (String) -> String?) throws(StartError) {
     if let path {
-      do { socket = try UnixSocket.listening(at: path) } catch { throw .socket(error) }
+      do { socket = try UnixSocket.listening(at: path, unlessInUse: true) } catch { throw .socket(error) }
       idleLimit = nil
       return
     }

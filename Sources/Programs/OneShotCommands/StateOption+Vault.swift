@@ -2,6 +2,7 @@
 import ApprovalTokenCommands
 import ControlProtocol
 import Glibc
+import MobileAuth
 import RelayProtocol
 import TokenDaemon
 import Vault
@@ -21,16 +22,23 @@ extension StateOption {
   }
 
   /// - Parameters:
-  ///   - creating: whether a missing directory is created, with a device secret.
+  ///   - creating: whether a missing directory is created, with a device secret. An empty vault, which an interrupted
+  ///     first start leaves, too, becomes a new one; it is an error otherwise.
   ///   - reservesLog: as for `Vault.open`.
   ///   - readOnly: whether all writes are rejected.
   ///   - trialFile: exists as long as this system is on trial after an update of the image; in memory, made by root.
   func openVault(
     creating: Bool, reservesLog: Bool = false, readOnly: Bool = false, trialFile: String = "/run/approval-token-trial"
   ) throws -> Vault {
-    if !creating, try !hasVault {
-      throw CommandError(
-        .badData, "no token state in \(directory): run `approval-token enroll` first, or choose another --state")
+    if !creating {
+      guard try hasVault else {
+        throw CommandError(
+          .badData, "no token state in \(directory): run `approval-token enroll` first, or choose another --state")
+      }
+      let path = directory + "/vault.sqlite3"
+      var status = stat()
+      // Opening an empty file would make it a new vault.
+      if stat(path, &status) == 0, status.st_size == 0 { throw StateStoreError.corrupt(.emptyDatabase(path)) }
     }
     guard try !FactoryReset(directory: directory).hasBegun else {
       throw CommandError(
@@ -42,9 +50,15 @@ extension StateOption {
   }
 }
 
-/// Makes a running service read the accounts again. Does nothing if none is running.
+/// Makes a running service read the accounts again, after a change. Does nothing if none is running, and says so if it
+/// does not answer.
 func requestReload(_ state: StateOption) {
-  _ = try? ControlClient(path: state.controlSocket).call(.reload, Done.self)
+  do {
+    _ = try ControlClient(path: state.controlSocket).call(.reload, Done.self, within: ControlClient.patience)
+  } catch {
+    guard (error as? CommandError)?.isServiceMissing != true else { return }
+    say("\(explanation(of: error)). The change is stored, but the service may not know it: restart it")
+  }
 }
 
 /// How a command that has opened the vault reaches servers: as the running service does, so that a server cannot attack

@@ -8,6 +8,7 @@ struct Main {
   // Not asynchronous: only the first thread may start the daemon's program.
   static func main() {
     forbidCrashReports()
+    occupyClosedStandardStreams()
     ApprovalTokenCommand.main()
   }
 }

@@ -7,6 +7,7 @@ import Secrets
 struct Main {
   static func main() async {
     forbidCrashReports()
+    occupyClosedStandardStreams()
     await TokenServerCommand.main()
   }
 }

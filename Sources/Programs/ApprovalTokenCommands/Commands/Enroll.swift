@@ -167,16 +167,24 @@ package struct Enroll: DaemonCommand {
 
   private func read() throws -> String {
     if let file {
-      guard let stream = fopen(file, "re") else {
-        throw CommandError(.badData, "cannot read \(file): \(String(cString: strerror(errno)))")
-      }
-      defer { fclose(stream) }
-      var bytes = [UInt8](repeating: 0, count: 16_384)
-      let count = fread(&bytes, 1, bytes.count, stream)
-      let line = bytes[..<count].drop { $0 == UInt8(ascii: "\n") }.prefix { $0 != UInt8(ascii: "\n") }
+      let line = try fileContents(file).drop { $0 == UInt8(ascii: "\n") }.prefix { $0 != UInt8(ascii: "\n") }
       return String(decoding: line, as: UTF8.self)
     }
-    return uri == "-" ? readLine(strippingNewline: true) ?? "" : uri ?? ""
+    return try uri == "-" ? Self.line({ getchar() }) : uri ?? ""
+  }
+
+  /// A line of at most 16,384 bytes.
+  /// - Parameter next: returns the next byte; `EOF` at the end.
+  static func line(_ next: () -> Int32) throws -> String {
+    var bytes: [UInt8] = []
+    while true {
+      let byte = next()
+      guard byte != EOF, byte != 0x0A else { return String(decoding: bytes, as: UTF8.self) }
+      guard bytes.count < 16_384 else {
+        throw CommandError(.badData, "the line on standard input is too long for an enrollment URI")
+      }
+      bytes.append(UInt8(truncatingIfNeeded: byte))
+    }
   }
 }
 

@@ -19,7 +19,9 @@ struct Events: ParsableCommand {
 
   func run() throws {
     try reporting(json) {
-      try ControlClient(path: state.controlSocket).follow(.events(follow: follow), EventLine.self) { line in
+      try ControlClient(path: state.controlSocket).follow(
+        .events(follow: follow), EventLine.self, within: follow ? nil : ControlClient.patience
+      ) { line in
         json.print(line, text: \.text)
         // Flush each line: a pipe is fully buffered otherwise.
         try flushResults()

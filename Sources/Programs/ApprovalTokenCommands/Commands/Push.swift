@@ -24,7 +24,8 @@ struct Push: ParsableCommand {
   func run() throws {
     try reporting(json) {
       let request = ControlRequest.push(message: try read())
-      let response = try ControlClient(path: state.controlSocket).call(request, PushResponse.self)
+      let response = try ControlClient(path: state.controlSocket).call(
+        request, PushResponse.self, within: ControlClient.patience)
       json.print(response) { $0.isKnown ? "already received, for \($0.account)" : "stored, for \($0.account)" }
     }
   }

@@ -18,9 +18,9 @@ struct Show: ParsableCommand {
 
   func run() throws {
     try reporting(json) {
-      json.print(try ControlClient(path: state.controlSocket).call(.show(transaction: transaction), Done.self)) { _ in
-        ""
-      }
+      let done = try ControlClient(path: state.controlSocket).call(
+        .show(transaction: transaction), Done.self, within: ControlClient.patience)
+      json.print(done) { _ in "" }
     }
   }
 }

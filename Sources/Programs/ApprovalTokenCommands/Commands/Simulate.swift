@@ -151,7 +151,7 @@ struct Simulate: ParsableCommand {
     func run() throws {
       try reporting(json) {
         let client = ControlClient(path: state.controlSocket)
-        guard follow else { return show(try client.call(.led, LEDStatus.self)) }
+        guard follow else { return show(try client.call(.led, LEDStatus.self, within: ControlClient.patience)) }
         try client.follow(.followLED, LEDStatus.self) { led in
           show(led)
           // Flush each line: a pipe is fully buffered otherwise.

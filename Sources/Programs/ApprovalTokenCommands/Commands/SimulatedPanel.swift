@@ -20,7 +20,7 @@ extension Simulate {
       try reporting {
         guard isatty(0) == 1, isatty(1) == 1 else { throw CommandError(.usage, "the panel needs a terminal") }
         let client = ControlClient(path: state.controlSocket)
-        _ = try client.call(.led, LEDStatus.self)
+        _ = try client.call(.led, LEDStatus.self, within: ControlClient.patience)
         print(
           "keys: h hold (accept)   d double press (deny)   n not me   p short press   0-9 Enter Backspace c clear   "
             + "x escape   \(ask == nil ? "" : "r new request   ")q quit"

@@ -107,7 +107,7 @@ struct Pending: ParsableCommand {
   func run() throws {
     try reporting(json) {
       let response = try ControlClient(path: state.controlSocket).call(
-        .pending, PendingResponse.self)
+        .pending, PendingResponse.self, within: ControlClient.patience)
       json.print(response.requests) { pending in
         pending.isEmpty
           ? "nothing is pending"

@@ -30,7 +30,7 @@ package struct StateOption: ParsableArguments {
 
   /// What the running service reports. One that hangs is an error.
   /// - Parameter seconds: the time limit.
-  package func serviceStatus(within seconds: Int = 20) throws -> ServiceStatus {
+  package func serviceStatus(within seconds: Int = ControlClient.patience) throws -> ServiceStatus {
     try ControlClient(path: controlSocket).call(.status, ServiceStatus.self, within: seconds)
   }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
-import Glibc
 import MQTT
 import Secrets
 import TOMLSyntax
@@ -54,14 +53,9 @@ struct BrokerSettings: Equatable {
   /// The first line of the password file.
   func credentials() throws(CommandError) -> Broker.Credentials? {
     guard let username, let passwordFile else { return nil }
-    guard let stream = fopen(passwordFile, "re") else {
-      throw CommandError(.badData, "cannot read \(passwordFile): \(String(cString: strerror(errno)))")
-    }
-    defer { fclose(stream) }
-    var bytes = [UInt8](repeating: 0, count: 1024)
+    var bytes = try fileContents(passwordFile)
     defer { cleanse(&bytes) }
-    let count = fread(&bytes, 1, bytes.count, stream)
-    let line = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }
+    let line = bytes.prefix { $0 != UInt8(ascii: "\n") }
     guard !line.isEmpty else { throw CommandError(.badData, "\(passwordFile) has no password in its first line") }
     return Broker.Credentials(user: username, password: SecretBytes(copying: line))
   }

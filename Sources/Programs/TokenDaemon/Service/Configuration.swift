@@ -135,15 +135,6 @@ package struct Configuration: Equatable, Sendable {
   }
 
   static func text(of file: String) throws(CommandError) -> String {
-    guard let stream = fopen(file, "re") else {
-      throw CommandError(.badData, "cannot read \(file): \(String(cString: strerror(errno)))")
-    }
-    defer { fclose(stream) }
-    var text = [UInt8](repeating: 0, count: 65_536)
-    let count = fread(&text, 1, text.count, stream)
-    guard count < text.count else {
-      throw CommandError(.badData, "\(file) is too large for a configuration: at most 64 KiB")
-    }
-    return String(decoding: text[..<count], as: UTF8.self)
+    String(decoding: try fileContents(file), as: UTF8.self)
   }
 }

@@ -33,7 +33,7 @@ struct APIClientCommand: AsyncParsableCommand {
       guard try await session.write({ try $0.insertAPIClient(client) }) else {
         throw CommandError("the client \(id) exists already; a new secret makes \"token-server api-client renew\"")
       }
-      options.print(Credentials(id: id, secret: secret))
+      try options.print(Credentials(id: id, secret: secret))
     }
   }
 
@@ -51,7 +51,7 @@ struct APIClientCommand: AsyncParsableCommand {
       guard try await session.write({ [id] in try $0.renewAPIClient(id, secretHash: hash) }) else {
         throw CommandError("there is no client \(id)")
       }
-      options.print(Credentials(id: id, secret: secret))
+      try options.print(Credentials(id: id, secret: secret))
     }
   }
 
@@ -73,7 +73,7 @@ struct APIClientCommand: AsyncParsableCommand {
       guard try await options.open().write({ [id] in try $0.deleteAPIClient(id) }) else {
         throw CommandError("there is no client \(id)")
       }
-      options.print(Deleted(clientID: id), "deleted the client \(id)")
+      try options.print(Deleted(clientID: id), "deleted the client \(id)")
     }
   }
 
@@ -101,7 +101,7 @@ struct APIClientCommand: AsyncParsableCommand {
         (try $0.apiClients(), try $0.unreadableRows(of: ["api_client"]))
       }
       unreadable.forEach(complain)
-      options.print(
+      try options.print(
         clients.map {
           Entry(
             clientID: $0.id, mobileAuthentication: $0.mayAuthenticate, endUser: $0.mayManageDevices,
@@ -130,7 +130,9 @@ private struct Credentials: Encodable {
 }
 
 extension CommonOptions {
-  fileprivate func print(_ credentials: Credentials) {
-    print(credentials, "client_id: \(credentials.id)\nclient_secret: \(credentials.secret)")
+  fileprivate func print(_ credentials: Credentials) throws {
+    try print(
+      credentials, "client_id: \(credentials.id)\nclient_secret: \(credentials.secret)",
+      ifLost: "the secret is stored, and lost: run \"token-server api-client renew \(credentials.id)\" for another")
   }
 }

@@ -40,7 +40,7 @@ struct ActivationCodeCommand: AsyncParsableCommand {
       try $0.insertActivationCode(hash, userID: UserID(user), expiresAt: expiresAt)
     }
     let made = Made(user: user, code: digits, uri: uri, expiresIn: Self.lifetime.components.seconds)
-    options.print(
+    try options.print(
       made, "code: \(made.code)\nuri: \(made.uri)\nvalid for \(made.expiresIn / 60) minutes")
   }
 }

@@ -3,6 +3,7 @@ import ArgumentParser
 import Cryptography
 import DisplayText
 import Foundation
+import Glibc
 import ReferenceProtocol
 import Synchronization
 import TokenServerCore
@@ -19,10 +20,16 @@ struct CommonOptions: ParsableArguments {
   var serverDirectory: ServerDirectory { ServerDirectory(path: directory) }
 
   /// Prints a value as text lines or as one JSON value.
-  func print(_ value: some Encodable, _ text: @autoclosure () -> String) {
-    guard !json else { return Swift.print(String(decoding: JSON.encode(value), as: UTF8.self).escapedForDisplay) }
+  /// - Parameter advice: what to do if it is lost, as nothing else has it.
+  /// - Throws: exit code 69, after a message, if it cannot be written.
+  func print(_ value: some Encodable, _ text: @autoclosure () -> String, ifLost advice: String? = nil) throws {
     // Sanitize each line, because devices and portals control parts of the text.
-    Swift.print(text().sanitizedLines)
+    Swift.print(json ? String(decoding: JSON.encode(value), as: UTF8.self).escapedForDisplay : text().sanitizedLines)
+    guard fflush(nil) == 0 else {
+      let fault = "cannot write to standard output: \(String(cString: strerror(errno)))"
+      complain("Error: \(fault)\(advice.map { "; \($0)" } ?? "")")
+      throw ExitCode(69)
+    }
   }
 
   func open() async throws -> AdminSession {
@@ -105,8 +112,11 @@ struct AdminSession {
   }
 }
 
-/// Prints a warning on standard error; the command continues.
-func complain(_ line: String) { FileHandle.standardError.write(Data("\(line.sanitized(atMost: 2000))\n".utf8)) }
+/// Prints a warning on standard error; the command continues, also if that cannot be written.
+func complain(_ line: String) {
+  let bytes = Array("\(line.sanitized(atMost: 2000))\n".utf8)
+  _ = write(2, bytes, bytes.count)
+}
 
 /// An error that ends a command with a message and exit code 1.
 struct CommandError: Error, CustomStringConvertible {
@@ -119,14 +129,15 @@ func moment(_ time: Timestamp) -> String {
   Date(timeIntervalSince1970: Double(time.milliseconds / 1000)).formatted(.iso8601)
 }
 
-/// Validates a name for URL paths, forms and logs: 1 to 128 bytes without spaces and control characters, with marks as
-/// few as forms may have.
+/// Validates a name for URL paths, forms and logs: 1 to 128 bytes without spaces and control or invisible
+/// characters, with marks as few as forms may have.
 func validated(_ name: String, as what: String) throws(ValidationError) -> String {
-  guard !name.isEmpty, name.utf8.count <= 128, !name.hasTooManyCombiningMarks, name.isSafeToShow,
+  guard !name.isEmpty, name.utf8.count <= 128, !name.hasTooManyCombiningMarks, name.isSafeName,
     !name.contains(where: \.isWhitespace)
   else {
     throw ValidationError(
-      "\(what) must have 1 to 128 bytes without spaces and control or format characters, and at most 30 marks in a character"
+      "\(what) must have 1 to 128 bytes without spaces and control, format or invisible characters, and at most 30 marks "
+        + "in a character"
     )
   }
   return name

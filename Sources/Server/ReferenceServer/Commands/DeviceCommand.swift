@@ -93,7 +93,7 @@ struct DeviceCommand: AsyncParsableCommand {
         return (entries, try database.unreadableRows(of: ["device", "profile"]))
       }
       unreadable.forEach(complain)
-      options.print(entries, entries.isEmpty ? "no devices" : entries.map(\.text).joined(separator: "\n"))
+      try options.print(entries, entries.isEmpty ? "no devices" : entries.map(\.text).joined(separator: "\n"))
     }
   }
 
@@ -118,7 +118,7 @@ struct DeviceCommand: AsyncParsableCommand {
       guard isThere else { throw CommandError("there is no device \(device)") }
       let now = ServerClock.system.now()
       try await session.change { [device] in try $0.deleteDevice(ClientID(device), now: now) }
-      options.print(Deleted(deviceID: device), "deleted the device \(device)")
+      try options.print(Deleted(deviceID: device), "deleted the device \(device)")
     }
   }
 }

@@ -52,21 +52,35 @@ struct FleetCommand: AsyncParsableCommand {
     let enrollments = rows.map { (row: $0, activation: maker.make()) }
     let now = ServerClock.system.now()
     let expiresAt = now + .seconds(86400 * days)
-    // First, so that no code is stored whose file cannot be written there.
     try makeFolder(output)
-    // Without the files nobody has the codes, also if they may be stored.
-    try await session.write(undo: { _ in rmdir(output) }) { database in
+    let made: [Made]
+    // First, so that no code is stored whose file cannot be written.
+    do {
+      made = try enrollments.map { row, activation in
+        Made(
+          user: row.user, host: row.host, folder: try writeFiles(of: row.host, activation.uri, common),
+          expiresAtMs: expiresAt.milliseconds)
+      }
+    } catch {
+      keepOrRemoveFiles(mayBeStored: false)
+      throw error
+    }
+    try await session.write(undo: { keepOrRemoveFiles(mayBeStored: $0) }) { database in
       for (row, activation) in enrollments {
         _ = try database.insertUser(UserID(row.user), now: now)
         try database.insertActivationCode(activation.hash, userID: UserID(row.user), expiresAt: expiresAt)
       }
     }
-    let made = try enrollments.map { row, activation in
-      Made(
-        user: row.user, host: row.host, folder: try writeFiles(of: row.host, activation.uri, common),
-        expiresAtMs: expiresAt.milliseconds)
+    try options.print(made, csv(made, moment(expiresAt)))
+  }
+
+  /// After an error. Nothing else has the codes: their files are kept if they may be stored.
+  private func keepOrRemoveFiles(mayBeStored: Bool) {
+    guard mayBeStored else {
+      try? FileManager.default.removeItem(atPath: output)
+      return
     }
-    options.print(made, csv(made, moment(expiresAt)))
+    complain("warning: the codes may be stored nevertheless, so \(output) is kept: use it, or delete it")
   }
 
   private func csv(_ made: [Made], _ end: String) -> String {

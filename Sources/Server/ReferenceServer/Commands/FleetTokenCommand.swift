@@ -42,7 +42,9 @@ struct FleetTokenCommand: AsyncParsableCommand {
           throw CommandError("the fleet token \(name) already exists")
         }
       }
-      options.print(Added(name: name, token: token), "token: \(token)")
+      try options.print(
+        Added(name: name, token: token), "token: \(token)",
+        ifLost: uri.map { "it is in \($0)" } ?? "the fleet token is stored, and lost: delete it, and add another")
     }
 
     /// After an error. Nothing else has the fleet token: its file is kept if it may be stored.
@@ -70,7 +72,7 @@ struct FleetTokenCommand: AsyncParsableCommand {
     func run() async throws {
       let isDeleted = try await options.open().write { [name] in try $0.deleteFleetToken(named: name) }
       guard isDeleted else { throw CommandError("there is no fleet token \(name)") }
-      options.print(Deleted(name: name), "deleted the fleet token \(name)")
+      try options.print(Deleted(name: name), "deleted the fleet token \(name)")
     }
   }
 }

@@ -44,6 +44,7 @@ struct InitCommand: AsyncParsableCommand {
     guard !FileManager.default.fileExists(atPath: target.path) else {
       throw CommandError("\(target.path) already exists; choose a new directory")
     }
+    reportDrafts(of: target.path)
     // Fill a temporary directory and rename it, so that the directory is complete or does not exist.
     let draft = ServerDirectory(path: "\(target.path).new-\(Random.bytes(4).lowercaseHex)")
     guard mkdir(draft.path, 0o700) == 0 else {
@@ -61,7 +62,7 @@ struct InitCommand: AsyncParsableCommand {
     let made = Made(
       directory: target.path, authority: target.file("ca.pem"),
       pinSHA256: try ServerPin.read(target.file("server.pem")))
-    options.print(
+    try options.print(
       made,
       """
       made \(made.directory)
@@ -70,6 +71,16 @@ struct InitCommand: AsyncParsableCommand {
       next: token-server serve --directory \(made.directory)
       for tokens on other machines, first set "listen" and "issuer" in \(target.configurationFile)
       """)
+  }
+
+  /// Names the directories that interrupted runs have left: they have private keys.
+  private func reportDrafts(of path: String) {
+    let name = path.split(separator: "/").last ?? ""
+    let parent = String(path.dropLast(name.count))
+    let entries = (try? FileManager.default.contentsOfDirectory(atPath: parent.isEmpty ? "." : parent)) ?? []
+    for entry in entries.sorted() where entry.hasPrefix("\(name).new-") {
+      complain("warning: \(parent)\(entry) is of an init that was interrupted, and has private keys: delete it")
+    }
   }
 
   private func fill(_ directory: ServerDirectory) async throws {

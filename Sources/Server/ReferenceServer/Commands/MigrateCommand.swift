@@ -38,7 +38,7 @@ struct MigrateCommand: AsyncParsableCommand {
     }
     source.close()
     target.close()
-    options.print(
+    try options.print(
       Migrated(to: address.publicName, rows: rows),
       """
       copied \(rows.values.reduce(0, +)) rows to \(address.publicName), and found each of them there

@@ -45,7 +45,7 @@ struct PepperCommand: AsyncParsableCommand {
       for key in unreadable { complain("warning: the key \(key) could not be decrypted before, and is unchanged") }
       let former = directory.formerPepperSource ?? ""
       let others = database == nil ? "" : ", after copying pepper and pepper.former to the directory of each server"
-      options.print(
+      try options.print(
         Rotated(serverKeys: keys - unreadable.count, unreadableKeys: unreadable, formerPepper: former),
         """
         keys encrypted with the new pepper: \(keys - unreadable.count); the former one is kept: \(former)
@@ -97,7 +97,7 @@ struct PepperCommand: AsyncParsableCommand {
       }
       let isFile = source == directory.formerPepperFile
       if isFile { try directory.deleteFormerPepper() }
-      options.print(
+      try options.print(
         Retired(portals: use.portals, fleetTokens: use.fleetTokens, activationCodes: use.activationCodes),
         (use.isEmpty ? "" : "refused from now on: \(use.text)\n")
           + (isFile ? "deleted \(source)" : "now remove the credential token-server-pepper-former"))

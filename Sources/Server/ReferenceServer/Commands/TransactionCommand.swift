@@ -73,7 +73,7 @@ struct TransactionCommand: AsyncParsableCommand {
         "\(user) is on hold until \(moment(until)) after \"not me\"; token-server user resume \(user) ends the hold"
       }
       let lines = held + (entries.isEmpty ? ["no transactions"] : entries.map(\.text))
-      options.print(entries, lines.joined(separator: "\n"))
+      try options.print(entries, lines.joined(separator: "\n"))
     }
   }
 }

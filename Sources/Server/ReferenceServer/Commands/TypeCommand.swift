@@ -29,7 +29,7 @@ struct TypeCommand: AsyncParsableCommand {
       let configuration = try options.serverDirectory.configuration()
       let types = configuration.types
       for warning in ScriptProcesses.warnings(about: configuration, in: options.serverDirectory) { complain(warning) }
-      options.print(
+      try options.print(
         types.map { Entry(name: $0.name, method: $0.method.rawValue, requestExpiresIn: $0.requestExpiresIn) },
         types.map { "\($0.name)  \($0.method.rawValue)  \($0.requestExpiresIn) s" }.joined(separator: "\n"))
     }

@@ -23,7 +23,7 @@ struct UserCommand: AsyncParsableCommand {
       let now = ServerClock.system.now()
       let isAdded = try await options.open().write { try $0.insertUser(UserID(user), now: now) }
       guard isAdded else { throw CommandError("the user \(user) already exists") }
-      options.print(Added(user: user), "added the user \(user)")
+      try options.print(Added(user: user), "added the user \(user)")
     }
   }
 
@@ -44,7 +44,7 @@ struct UserCommand: AsyncParsableCommand {
       let now = ServerClock.system.now()
       try await session.requireUser(user)
       try await session.change { [user] in try $0.deleteUser(UserID(user), now: now) }
-      options.print(Deleted(user: user), "deleted the user \(user)")
+      try options.print(Deleted(user: user), "deleted the user \(user)")
     }
   }
 
@@ -72,7 +72,7 @@ struct UserCommand: AsyncParsableCommand {
       let session = try await options.open()
       try await session.requireUser(user)
       let wasHeld = try await session.write { [user] in try $0.endHold(of: UserID(user), now: now) }
-      options.print(
+      try options.print(
         Resumed(user: user, wasHeld: wasHeld),
         wasHeld ? "the hold on \(user) has ended" : "\(user) was not on hold")
     }

@@ -23,12 +23,12 @@ extension RegistrationRequest {
     }
     guard (1...128).contains(clientName.utf8.count), softwareID.utf8.count <= 128, softwareVersion.utf8.count <= 64
     else { throw DeviceMetadataError("client_name, software_id or version is too long.") }
-    guard [clientName, softwareID, softwareVersion].allSatisfy(\.isSafeToShow) else {
+    guard clientName.isSafeName, [softwareID, softwareVersion].allSatisfy(\.isSafeToShow) else {
       throw DeviceMetadataError(
-        "client_name, software_id and software_version must have no control or format characters.")
+        "client_name, software_id and software_version must have no control, format or invisible characters.")
     }
-    if let boardSerial, !(1...64).contains(boardSerial.utf8.count) || !boardSerial.isSafeToShow {
-      throw DeviceMetadataError("board_serial must have 1 to 64 bytes without control and format characters.")
+    if let boardSerial, !(1...64).contains(boardSerial.utf8.count) || !boardSerial.isSafeName {
+      throw DeviceMetadataError("board_serial must have 1 to 64 bytes without control, format or invisible characters.")
     }
     try approvalCapabilities.check()
     do { return try jwks.keys[0].publicKey() } catch { throw DeviceMetadataError("\(error)") }

@@ -130,7 +130,7 @@ extension PingAMEnrollment {
     let url = Self.url(of: ticket)
     let id = Self.serverID(at: url)
     let trust = try keepingPins(trust, ticket)
-    let known = try registry.servers().first { $0.id == id }
+    let known = try registry.servers().first { $0.id == id && $0.kind == PingAM.kind }
     let record = TokenServerRecord(
       id: id, kind: PingAM.kind, url: url, registration: known?.registration ?? environment.makeEnrollmentID(),
       secrets: CertificatePins(trust.pins).encoded)

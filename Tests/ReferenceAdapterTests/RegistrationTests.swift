@@ -4,6 +4,7 @@ import HTTP
 import MobileAuth
 import ReferenceProtocol
 import Secrets
+import ServerBackends
 import Testing
 
 @testable import ReferenceAdapter
@@ -44,6 +45,30 @@ import Testing
       try await enrollment.enroll(
         uri(), name: nil, trust: ServerTrust(),
         capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
+    }
+  }
+
+  /// Fails if the registration is replaced, by which the server knows this device before it has an account.
+  @Test("A registered device's server does not give way to one of another kind, without accounts, too")
+  func registrationStays() async throws {
+    let (registry, server) = (MemoryRegistry(), try FakeServer())
+    let registered = RegistrationResponse(clientID: FakeServer.clientID, registrationClientURI: FakeServer.url)
+    let http = RecordingHTTPTransport { request throws(HTTPTransportError) in
+      guard request.url.hasSuffix("/register") else { throw .unreachable("no route") }
+      return HTTPResponse(status: 201, body: JSON.encode(registered))
+    }
+    let enrollment = Enrollment(registry: registry, in: server.environment, pinPrompter: nil, progress: { _ in }) {
+      _ in http
+    }
+    await #expect(throws: TokenServerError.self) {
+      try await enrollment.enroll(
+        uri(), name: nil, trust: ServerTrust(),
+        capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
+    }
+    let record = try #require(try registry.servers().first)
+    #expect(try registry.accounts().isEmpty && DeviceCredentials(record).clientID == FakeServer.clientID)
+    #expect(throws: TokenServerError.alreadyEnrolled("\(record.id) is known as a token server of another kind")) {
+      try registry.requireNoOtherKind(of: record.id, than: "other")
     }
   }
 

@@ -200,6 +200,17 @@ import Vault
     #expect(try fixture.vault.servers().map(\.kind) == ["oath"])
   }
 
+  /// Fails if the record of a server that was not reached blocks its name until a factory reset.
+  @Test("A server that an enrollment which failed has left gives way to one of another kind")
+  func leftoverServer() async throws {
+    let fixture = try ServiceFixture()
+    let options = EnrollmentOptions(uri: "approvaltoken://activate?server=https%3A%2F%2Foath&code=1234567890128")
+    await #expect(throws: TokenServerError.self) { try await fixture.handler.answer(.enroll(options)) { _ in } }
+    #expect(try fixture.vault.servers().map(\.kind) == ["reference"])
+    try await fixture.enroll("mail")
+    #expect(try fixture.vault.servers().map(\.kind) == ["oath"])
+  }
+
   /// The policies are `[]`. Without a message, the command would end with another exit code.
   @Test("Malformed policies in a URI for one-time passwords are an error with a message")
   func malformedPolicies() async throws {

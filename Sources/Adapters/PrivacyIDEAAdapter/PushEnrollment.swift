@@ -116,7 +116,7 @@ package struct PushEnrollment: Sendable {
     let id = TokenServerID(String(uri.endpoint.dropFirst("https://".count)))
     try registry.requireNoOtherKind(of: id, than: PrivacyIDEA.kind)
     let record = TokenServerRecord(
-      id: id, kind: PrivacyIDEA.kind, url: uri.endpoint, registration: environment.makeEnrollmentID(),
+      id: id, kind: PrivacyIDEA.kind, url: uri.endpoint, registration: .unregistered,
       secrets: CertificatePins(trust.pins).encoded)
     try registry.put(record)
     return record

@@ -150,6 +150,7 @@ package struct Enrollment: Sendable {
       capabilities: capabilities, boardSerial: boardSerial)
     device.clientID = try await client.register(registration, code: credential).clientID
     server.secrets = try device.encoded()
+    server.registration = environment.makeEnrollmentID()
     try registry.put(server)
   }
 
@@ -194,7 +195,7 @@ package struct Enrollment: Sendable {
     try registry.requireNoOtherKind(of: id, than: ReferenceServerClient.kind)
     var credentials = DeviceCredentials(deviceKey: try P256PrivateKey(), clientID: nil, pins: [])
     let record = TokenServerRecord(
-      id: id, kind: ReferenceServerClient.kind, url: url, registration: environment.makeEnrollmentID(),
+      id: id, kind: ReferenceServerClient.kind, url: url, registration: .unregistered,
       secrets: try credentials.encoded())
     try registry.put(record)
     credentials.pins = pins

@@ -85,6 +85,20 @@ import Vault
     #expect(try metadata(fixture)?.deviceToken == "new")
   }
 
+  /// Fails if the answer of a gateway counts as AM's.
+  @Test("Is registered after a gateway refused it", arguments: [401, 403, 404])
+  func isRegisteredAfterAGatewayRefusedIt(status: Int) async throws {
+    let fixture = try PingAMFixture()
+    try await fixture.enrolled()
+    try want("new", fixture)
+    fixture.weather.withLock { $0 = [.status(status)] }
+    let task = Task { [refresh = try refresh(fixture)] in try await refresh.run() }
+    await fixture.clock.untilAsleep()
+    fixture.clock.advance(by: .seconds(5))
+    try await task.finished()
+    #expect(try metadata(fixture)?.deviceToken == "new")
+  }
+
   @Test("Of a locked account is registered after it was unlocked") func ofALockedAccountIsRegisteredAfterItWasUnlocked()
     async throws
   {

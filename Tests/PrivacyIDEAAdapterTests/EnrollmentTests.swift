@@ -23,6 +23,17 @@ import Testing
     #expect(try fixture.credentials("PIPU1")?.next == nil)
   }
 
+  /// Fails if what the other kind has stored is read as pins: the vault would count as damaged.
+  @Test("Refuses the URL of a server of another kind") func refusesAServerOfAnotherKind() async throws {
+    let id = TokenServerID("pi.example/ttype/push")
+    try fixture.registry.put(
+      TokenServerRecord(id: id, kind: "other", url: FakePushServer.endpoint, secrets: SecretBytes(copying: [1])))
+    let refusal = TokenServerError.alreadyEnrolled("\(id) is known as a token server of another kind")
+    await #expect(throws: refusal) {
+      try await fixture.enrollment().enroll(fixture.server.prepare("PIPU1"), name: nil, trust: trust)
+    }
+  }
+
   @Test("Makes a key with as many bits as the settings say") func makesAKeyWithAsManyBitsAsTheSettingsSay() async throws
   {
     #expect(PushEnrollment.Settings().keyBits == 3072)

@@ -207,6 +207,31 @@ import Testing
     #expect(feed.memory.cursor == "3")
   }
 
+  /// Fails if one page of a maintenance costs the event stream until the service restarts, or if the case of a media
+  /// type counts.
+  @Test("After an hour of long polls, a stream is tried again") func streamAgain() async throws {
+    let streams = Counter()
+    let server = try FakeServer(stream: { _ in
+      let type = streams.increment() == 1 ? "text/html" : "Text/Event-Stream"
+      return HTTPResponseStream(
+        status: 200, headers: ["Content-Type": type], body: AsyncThrowingStream { $0.finish() })
+    })
+    let feed = feed(server, server.makeHTTPTransport())
+    await #expect(throws: TokenServerError.self) { try await feed.run { _ in } }
+    server.on("/events") { _ in HTTPResponse(status: 200, body: JSON.encode(EventPage(cursor: "3", events: []))) }
+    let hints = Hints()
+    let running = Task { try await feed.run { hints.add($0) } }
+    await server.clock.untilAsleep()
+    #expect(streams.now == 1 && hints.all == [.connected])
+    server.clock.advance(by: EventFeed.pollingTime)
+    try await eventually("another stream, or a pause after a poll") {
+      hints.all.count == 2 || server.clock.untilNextWakes == EventFeed.pollInterval
+    }
+    #expect(streams.now == 2 && hints.all == [.connected, .connected])
+    running.cancel()
+    _ = try? await running.finished()
+  }
+
   /// Fails if a server that responds at once makes the token send, and sign, requests without a pause.
   @Test("Long polls that end at once are at most one in a second", arguments: [200, 204]) func pacedPolls(status: Int)
     async throws

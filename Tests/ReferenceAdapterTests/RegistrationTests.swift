@@ -3,6 +3,8 @@ import ApprovalTestKit
 import HTTP
 import MobileAuth
 import ReferenceProtocol
+import Secrets
+import ServerBackends
 import Testing
 
 @testable import ReferenceAdapter
@@ -16,15 +18,58 @@ import Testing
       registry: MemoryRegistry(), in: server.environment, pinPrompter: nil, boardSerial: serial,
       progress: { _ in }
     ) { _ in http }
-    let uri = ActivationURI(server: FakeServer.url, code: try #require(ActivationCode("0000000000000")), pins: [])
     await #expect(throws: TokenServerError.self) {
       try await enrollment.enroll(
-        uri, name: nil, trust: ServerTrust(pins: []),
+        uri(), name: nil, trust: ServerTrust(pins: []),
         capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
     }
     let body = try #require(http.requests.first).body
     #expect(try JSON.decode(RegistrationRequest.self, from: body).boardSerial == serial)
     #expect(String(decoding: body, as: UTF8.self).contains("board_serial") == (serial != nil))
+  }
+
+  private func uri() throws -> ActivationURI {
+    ActivationURI(server: FakeServer.url, code: try #require(ActivationCode("0000000000000")), pins: [])
+  }
+
+  /// Fails if what the other kind has stored is read as a device key: the vault would count as damaged.
+  @Test("An activation URI with the address of a server of another kind is refused") func otherKind() async throws {
+    let (registry, server) = (MemoryRegistry(), try FakeServer())
+    let id = TokenServerID("token.example")
+    try registry.put(
+      TokenServerRecord(id: id, kind: "other", url: FakeServer.url, secrets: SecretBytes(copying: [1])))
+    let enrollment = Enrollment(registry: registry, in: server.environment, pinPrompter: nil, progress: { _ in }) {
+      _ in server.makeHTTPTransport()
+    }
+    await #expect(throws: TokenServerError.alreadyEnrolled("\(id) is known as a token server of another kind")) {
+      try await enrollment.enroll(
+        uri(), name: nil, trust: ServerTrust(),
+        capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
+    }
+  }
+
+  /// Fails if the registration is replaced, by which the server knows this device before it has an account.
+  @Test("A registered device's server does not give way to one of another kind, without accounts, too")
+  func registrationStays() async throws {
+    let (registry, server) = (MemoryRegistry(), try FakeServer())
+    let registered = RegistrationResponse(clientID: FakeServer.clientID, registrationClientURI: FakeServer.url)
+    let http = RecordingHTTPTransport { request throws(HTTPTransportError) in
+      guard request.url.hasSuffix("/register") else { throw .unreachable("no route") }
+      return HTTPResponse(status: 201, body: JSON.encode(registered))
+    }
+    let enrollment = Enrollment(registry: registry, in: server.environment, pinPrompter: nil, progress: { _ in }) {
+      _ in http
+    }
+    await #expect(throws: TokenServerError.self) {
+      try await enrollment.enroll(
+        uri(), name: nil, trust: ServerTrust(),
+        capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
+    }
+    let record = try #require(try registry.servers().first)
+    #expect(try registry.accounts().isEmpty && DeviceCredentials(record).clientID == FakeServer.clientID)
+    #expect(throws: TokenServerError.alreadyEnrolled("\(record.id) is known as a token server of another kind")) {
+      try registry.requireNoOtherKind(of: record.id, than: "other")
+    }
   }
 
   /// What a server refuses; each error has the number 10001.
@@ -55,11 +100,10 @@ import Testing
     let enrollment = Enrollment(registry: registry, in: server.environment, pinPrompter: nil, progress: { _ in }) {
       _ in http
     }
-    let uri = ActivationURI(server: FakeServer.url, code: try #require(ActivationCode("0000000000000")), pins: [])
     // The fake server registers no devices.
     let error = await #expect(throws: TokenServerError.self) {
       try await enrollment.enroll(
-        uri, name: nil, trust: ServerTrust(),
+        uri(), name: nil, trust: ServerTrust(),
         capabilities: .init(display: .none, keypad: false, button: true, led: .mono))
     }
     let isAgain = refusal == .credentials

@@ -4,12 +4,15 @@ import ControlProtocol
 import FrontPanel
 import HTTP
 import MobileAuth
+import Secrets
+import ServerBackends
 import Synchronization
 import Testing
+import Vault
 
 @testable import TokenDaemon
 
-/// What the LED of a token without accounts says after an enrollment that failed.
+/// What an enrollment that failed leaves: what the LED of a token without accounts says, and what it has stored.
 @Suite(.timeLimit(.minutes(5))) struct FailedEnrollmentTests {
   private static let uri = "approvaltoken://activate?server=https%3A%2F%2Ft.example&code=1234567890128"
 
@@ -91,5 +94,62 @@ import Testing
     try await fixture.until(.enrollmentFailed(cause: 1))
     for task in running { task.cancel() }
     for task in running { try await task.finished() }
+  }
+
+  /// A server that refuses each enrollment, after a PIN was chosen for the account.
+  private struct RefusingBackend: ServerBackend {
+    static let kind = "refusing"
+    static let displayName = "refusing"
+    static let uriPrefixes = ["refusing:"]
+
+    let context: BackendContext
+
+    init(_ context: BackendContext) { self.context = context }
+    static func recognizes(_ uri: String) -> Bool { uri.hasPrefix("refusing:") }
+    static func form(of uri: String) throws -> EnrollmentForm { EnrollmentForm() }
+
+    func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
+      var account = try context.store.account(AccountID("ann"))
+      account.pin = PINMetadata(.token, length: 5)
+      try context.store.put(account, nil)
+      throw TokenServerError.refused("no")
+    }
+
+    func client(
+      for server: TokenServerRecord, accounts: [AccountRecord], in environment: TokenEnvironment
+    ) throws -> (any TokenServerClient)? {
+      let client = ScriptedServerClient(server.id.text, accounts: ["ann": "enrollment"])
+      if let pin = accounts.first?.pin {
+        client.set(challenge: .pin(PINChallenge(length: pin.length, counts: FailureCounts(max: 5, previous: 0))))
+      }
+      client.set(
+        list: [
+          PendingMobileAuthRequest(
+            transaction: try #require(TransactionID(numberedUUID(1))), server: server.id, account: AccountID("ann"),
+            sentAtMilliseconds: 0, timeToLive: .seconds(600), message: "Log in?",
+            deadline: environment.now + .seconds(600))
+        ])
+      return client
+    }
+  }
+
+  @Test("A PIN that was chosen is required even if that enrollment failed") func pinIsRequired() async throws {
+    let panel = ScriptedPanel()
+    let fixture = try ServiceFixture(kinds: Backends.kinds + [RefusingBackend.self], panel: panel)
+    let server = TokenServerRecord(
+      id: TokenServerID("refusing"), kind: RefusingBackend.kind, url: "refusing:", secrets: SecretBytes(copying: []))
+    try fixture.vault.put(server)
+    try fixture.vault.put(
+      AccountRecord(
+        id: AccountID("ann"), server: server.id, profile: "ann", stage: .active, secrets: SecretBytes(copying: [])),
+      nil)
+    let running = Task { _ = try? await fixture.service.run() }
+    await panel.until(challenges: 1)
+    #expect(panel.prompts.last == .confirmation)
+    #expect(await fails(EnrollmentOptions(uri: "refusing:ann"), in: fixture))
+    await panel.until(challenges: 2)
+    #expect(panel.prompts.last == .digits(count: 5))
+    running.cancel()
+    try await running.finished()
   }
 }

@@ -19,7 +19,7 @@ package struct OATHBackend: ServerBackend {
 
   private func makeServer() -> TokenServerRecord {
     TokenServerRecord(
-      id: Self.serverID, kind: Self.kind, url: "otpauth:", registration: context.environment.makeEnrollmentID(),
+      id: Self.serverID, kind: Self.kind, url: "otpauth:", registration: .unregistered,
       secrets: SecretBytes(copying: []))
   }
 

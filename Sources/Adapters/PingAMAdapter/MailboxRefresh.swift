@@ -75,7 +75,13 @@ struct MailboxRefresh: Sendable {
       throw .refused("AM's registration has no user ID (AM before 8.0.1 sends none); enroll again")
     }
     let url = mechanism.metadata.registrationURL.replacing("_action=register", with: "_action=refresh")
-    switch try await client.post(body, to: url, cookie: mechanism.metadata.cookie) {
+    let reply: PingAMHTTPClient.Reply
+    do { reply = try await client.post(body, to: url, cookie: mechanism.metadata.cookie) } catch {
+      // Only 400 and 501 are AM's decisions. A gateway in front of AM may allow the request later.
+      guard error.effect == .retry || error == .unsupported else { throw .unreachable(error.explanation) }
+      throw error
+    }
+    switch reply {
     case .stored: return
     case .refused: throw .refused("AM no longer knows this mechanism, or its push provider rejects the mailbox (400)")
     }

@@ -130,9 +130,9 @@ extension PingAMEnrollment {
     let url = Self.url(of: ticket)
     let id = Self.serverID(at: url)
     let trust = try keepingPins(trust, ticket)
-    let known = try registry.servers().first { $0.id == id }
+    let known = try registry.servers().first { $0.id == id && $0.kind == PingAM.kind }
     let record = TokenServerRecord(
-      id: id, kind: PingAM.kind, url: url, registration: known?.registration ?? environment.makeEnrollmentID(),
+      id: id, kind: PingAM.kind, url: url, registration: known?.registration ?? .unregistered,
       secrets: CertificatePins(trust.pins).encoded)
     try registry.requireNoOtherKind(of: id, than: PingAM.kind)
     // The URI is trusted to set pins, but other accounts depend on the stored pins until AM was reached with the new
@@ -154,7 +154,7 @@ extension PingAMEnrollment {
   func keepTrust(of draft: Draft) throws { try keepTrust(draft.server) }
 
   private func keepTrust(_ record: TokenServerRecord) throws {
-    let known = try registry.servers().first { $0.id == record.id }
+    let known = try registry.servers().first { $0.id == record.id && $0.kind == PingAM.kind }
     let former = try known.map { try CertificatePins($0).pins }
     let pins = try CertificatePins(record).pins
     guard former != pins else { return }

@@ -59,13 +59,16 @@ struct PingAMHTTPClient: Sendable {
 }
 
 extension TokenServerError {
+  static let unsupported = TokenServerError.configurationInvalid(
+    "AM's push endpoint does not support this request (501)")
+
   /// Creates the fault for a status other than 200 and 400. A status that AM itself sends is permanent; a status of a
   /// gateway in front of AM may be temporary.
   fileprivate init(unexpected response: HTTPResponse) {
     switch response.status {
     case 401, 403: self = .refused("status \(response.status): a gateway in front of AM requires a login")
     case 404: self = .configurationInvalid("AM's push service is not set up in this realm (404)")
-    case 501: self = .configurationInvalid("AM's push endpoint does not support this request (501)")
+    case 501: self = .unsupported
     default: self.init(unexplained: response)
     }
   }

@@ -17,7 +17,7 @@ package final class PushIngress: Sendable {
     case forged(String)
     /// Correctly signed, but not a message that this token supports.
     case notHandleable(String)
-    /// A valid message beyond `mostPerHour`.
+    /// A valid message beyond `mostAtOnce` and `interval`.
     case tooMany(AccountID)
     /// A valid message that could not be stored: deliver it again.
     case notStored(StateStoreError)
@@ -28,15 +28,18 @@ package final class PushIngress: Sendable {
     var lastListener = 0
     var rejected = 0
     var channelFaults: [String: String] = [:]
+    /// When each account may have `mostAtOnce` messages again.
+    var unused: [AccountID: MonotonicInstant] = [:]
   }
 
   /// Milliseconds. The difference between this board's clock and AM's above which the difference is reported.
   private static let toleratedSkew: Int64 = 300_000
 
-  /// The maximum number of valid messages of one account in an hour: each is written to the storage.
-  static let mostPerHour = 240
+  /// The maximum number of valid messages of one account at once; then one is accepted in each `interval`. Each is
+  /// written to the storage.
+  static let mostAtOnce = 240
+  static let interval = Duration.seconds(15)
 
-  private let stored = HourlyLimiter<AccountID>(limit: PushIngress.mostPerHour)
   let registry: any SharedEnrollmentRegistry
   private let messageStore: any PushMessageStore
   private let environment: TokenEnvironment
@@ -121,15 +124,18 @@ package final class PushIngress: Sendable {
     let message = try Self.message(token, mechanism)
     let kept = StoredMessage(
       envelope, message, for: record.id, receivedAtMilliseconds: environment.wallClockMilliseconds)
-    guard case .allowed = stored.take(record.id, at: environment.now) else { throw .tooMany(record.id) }
-    // What is not stored, because it is known or the storage fails, must not use up what others need.
-    var isStored = false
-    defer { if !isStored { stored.giveBack(record.id) } }
+    let now = environment.now
+    guard state.withLock({ ($0.unused[record.id] ?? now) - now }) <= Self.interval * (Self.mostAtOnce - 1) else {
+      throw .tooMany(record.id)
+    }
     let isLearnt: Bool
     do { isLearnt = try learn(from: message, record, mechanism) } catch { throw .notStored(error) }
     guard isLearnt else { return try take(bytes) }
+    let isStored: Bool
     do { isStored = try messageStore.store(kept.delivered, whenReadable: wake) } catch { throw .notStored(error) }
     guard isStored else { return .known(record.id) }
+    // Not before: what is known, or cannot be stored, must not use up what others need.
+    state.withLock { $0.unused[record.id] = max($0.unused[record.id] ?? now, now) + Self.interval }
     notify(what: message, of: record.id, mechanism)
     return .stored(record.id)
   }
@@ -222,7 +228,8 @@ extension PushIngress.IngressError {
     case .forged(let why): "the push message is not authentic: \(why)"
     case .notHandleable(let why): "the push message cannot be handled: \(why)"
     case .tooMany(let account):
-      "the push message was dropped: more than \(PushIngress.mostPerHour) messages for \(account) in an hour"
+      "the push message was dropped: for \(account) at most \(PushIngress.mostAtOnce) are accepted at once, then one "
+        + "in \(PushIngress.interval.components.seconds) s"
     case .notStored(let fault): "the push message could not be stored: \(fault)"
     }
   }

@@ -18,7 +18,7 @@ package struct PollingPace: Sendable, Equatable {
 
   /// The interval after a hint whose round found nothing new.
   static let afterHint = Duration.seconds(1)
-  /// The interval for a token that the server refuses: the refusal may be temporary.
+  /// The interval for a token that the server does not allow to poll: that may be temporary.
   static let refused = Duration.seconds(300)
   /// The number of refusals in a row after which a last poll decides whether the token was deleted.
   static let refusalsBeforeLastPoll = 4

@@ -163,16 +163,16 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
   // MARK: Polls
 
   /// Polls the accounts that are due.
-  /// - Throws: if every poll failed because of the server.
+  /// - Throws: if the last poll of every account failed because of the server. The listener then decides when all of
+  ///   them are polled again.
   private func round() async throws(TokenServerError) {
     let now = environment.now
-    let due = state.withLock { state in
-      accounts.filter { account in
-        guard let standing = state.pollStates[account.id] else { return true }
-        return !standing.isGone && standing.nextPoll <= now
-      }
+    let (due, known): ([Account], [PollError]) = state.withLock { state in
+      let kept = accounts.filter { state.pollStates[$0.id]?.isGone != true }
+      let due = kept.filter { account in state.pollStates[account.id].map { $0.nextPoll <= now } ?? true }
+      return (due, due.isEmpty ? kept.compactMap { state.pollStates[$0.id]?.trouble } : [])
     }
-    var faults: [PollError] = []
+    var faults = known
     for batch in stride(from: 0, to: due.count, by: Self.concurrentPolls) {
       await withTaskGroup(of: PollError?.self) { group in
         for account in due[batch..<min(batch + Self.concurrentPolls, due.count)] {
@@ -182,9 +182,10 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
       }
     }
     state.withLock { $0.lastRound = environment.now }
-    if faults.count == due.count, let fault = faults.first, let fault = TokenServerError(everywhere: fault) {
-      throw fault
-    }
+    let ofServer = faults.compactMap { TokenServerError(everywhere: $0) }
+    guard let fault = ofServer.first, ofServer.count == max(faults.count, due.count) else { return }
+    state.withLock { state in for account in due { state.pollStates[account.id]?.nextPoll = now } }
+    throw fault
   }
 
   /// - Returns: why the poll failed; nil if it did not.
@@ -239,11 +240,11 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
         standing.firstRefusal = nil
       }
       switch fault {
-      case .forbidden, .misplaced: standing.nextPoll = now + PollingPace.refused
+      case .forbidden: standing.nextPoll = now + PollingPace.refused
       case .notKnown:
         let first = standing.firstRefusal ?? now
         standing.nextPoll = standing.refusals < PollingPace.refusalsBeforeLastPoll ? now : first + pace.untilLastPoll
-      case .clock, .offline:
+      case .misplaced, .clock, .offline:
         // If the whole server is unreachable, `RequestListener` waits with backoff.
         standing.nextPoll = accounts.count == 1 ? now : now + pace.backOff(failures: standing.failures, random: pause)
       }

@@ -61,16 +61,15 @@ package struct PushEnrollment: Sendable {
   /// - Throws: `EnrollmentURI.ParseError`, `TokenServerError`, `StateStoreError`.
   package func enroll(_ text: String, name: String?, trust: ServerTrust) async throws -> AccountRecord {
     let uri = try EnrollmentURI(text)
-    let former = try registry.servers().first { $0.url == uri.endpoint }.map { try CertificatePins($0).pins }
-    let trust = trust.keeping(pins: former ?? []).limited(to: [uri.endpoint])
+    let known = try registry.servers().first { $0.url == uri.endpoint && $0.kind == PrivacyIDEA.kind }
+    let trust = trust.keeping(pins: try known.map { try CertificatePins($0).pins } ?? []).limited(to: [uri.endpoint])
     try check(uri, trust)
-    let server = try self.server(for: uri, trust)
+    let server = try self.server(known, for: uri, trust)
     let (found, isNew) = try self.account(for: uri, at: server, name: name)
     var (account, credentials) = (found, try PushCredentials(found))
     let open = try await prepare(&account, &credentials, isNew: isNew, uri, text)
     let client = PushClient(
       endpoint: uri.endpoint, http: makeHTTPTransport(trust), clock: ResponseClock(in: environment))
-
     progress("enrolling \(uri.serial) at \(server.id)")
     let serverKey = try await exchangeKeys(uri, open.key, client, account, credentials)
     try keepTrust(of: server, trust.pins)
@@ -103,9 +102,10 @@ package struct PushEnrollment: Sendable {
 
   private func isPINWanted(by uri: EnrollmentURI) -> Bool { uri.unlock != nil || settings.asksForPIN }
 
-  private func server(for uri: EnrollmentURI, _ trust: ServerTrust) throws -> TokenServerRecord {
-    let credentials = CertificatePins(trust.pins)
-    if let known = try registry.servers().first(where: { $0.url == uri.endpoint }) {
+  private func server(
+    _ known: TokenServerRecord?, for uri: EnrollmentURI, _ trust: ServerTrust
+  ) throws -> TokenServerRecord {
+    if let known {
       // Other accounts there depend on the stored pins until the server was reached with the new ones.
       let isReliedOn = try registry.accounts().contains {
         $0.server == known.id && ($0.stage == .active || $0.profile != uri.serial)
@@ -116,8 +116,8 @@ package struct PushEnrollment: Sendable {
     let id = TokenServerID(String(uri.endpoint.dropFirst("https://".count)))
     try registry.requireNoOtherKind(of: id, than: PrivacyIDEA.kind)
     let record = TokenServerRecord(
-      id: id, kind: PrivacyIDEA.kind, url: uri.endpoint, registration: environment.makeEnrollmentID(),
-      secrets: credentials.encoded)
+      id: id, kind: PrivacyIDEA.kind, url: uri.endpoint, registration: .unregistered,
+      secrets: CertificatePins(trust.pins).encoded)
     try registry.put(record)
     return record
   }

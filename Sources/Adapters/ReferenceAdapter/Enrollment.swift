@@ -98,7 +98,7 @@ package struct Enrollment: Sendable {
     to url: String, with credential: String, _ trust: ServerTrust, _ capabilities: ApprovalCapabilities,
     requires check: (DeviceConfiguration) throws(TokenServerError) -> Void
   ) async throws -> (TokenServerRecord, DeviceConfiguration, DeviceClient) {
-    let former = try registry.servers().first { $0.url == url }.map { try DeviceCredentials($0).pins } ?? []
+    let former = try known(at: url).map { try DeviceCredentials($0).pins } ?? []
     let trust = trust.keeping(pins: former).limited(to: [url])
     var (server, device) = try registration(at: url, trust.pins)
     let http = makeHTTPTransport(trust)
@@ -150,6 +150,7 @@ package struct Enrollment: Sendable {
       capabilities: capabilities, boardSerial: boardSerial)
     device.clientID = try await client.register(registration, code: credential).clientID
     server.secrets = try device.encoded()
+    server.registration = environment.makeEnrollmentID()
     try registry.put(server)
   }
 
@@ -171,12 +172,17 @@ package struct Enrollment: Sendable {
       environment.auditEntry(.pinsDropped, detail: "\(server.id): \(dropped.joined(separator: ", "))"))
   }
 
+  /// A server of another kind may have the same URL.
+  private func known(at url: String) throws(StateStoreError) -> TokenServerRecord? {
+    try registry.servers().first { $0.url == url && $0.kind == ReferenceServerClient.kind }
+  }
+
   /// Returns the server's record. A new device key is stored before the server receives it, without the pins: those of
   /// an enrollment that did not reach the server would apply to later ones.
   private func registration(
     at url: String, _ pins: [String]
   ) throws -> (TokenServerRecord, DeviceCredentials) {
-    if var known = try registry.servers().first(where: { $0.url == url }) {
+    if var known = try self.known(at: url) {
       var credentials = try DeviceCredentials(known)
       if credentials.pins != pins {
         // The URI is trusted to set pins; they replace the stored ones when the server was reached with them.
@@ -189,7 +195,7 @@ package struct Enrollment: Sendable {
     try registry.requireNoOtherKind(of: id, than: ReferenceServerClient.kind)
     var credentials = DeviceCredentials(deviceKey: try P256PrivateKey(), clientID: nil, pins: [])
     let record = TokenServerRecord(
-      id: id, kind: ReferenceServerClient.kind, url: url, registration: environment.makeEnrollmentID(),
+      id: id, kind: ReferenceServerClient.kind, url: url, registration: .unregistered,
       secrets: try credentials.encoded())
     try registry.put(record)
     credentials.pins = pins

@@ -11,6 +11,8 @@ struct EventFeed: Sendable {
   static let silence = Duration.seconds(45)
   /// The number of streams that ended without a single byte before long polling is used.
   static let silentStreamsBeforePolling = 2
+  /// How long long polling is used before a stream is tried again: a proxy may have blocked it for a while.
+  static let pollingTime = Duration.seconds(3600)
 
   /// The minimum time from the beginning of one long poll to that of the next: a server that does not wait with its
   /// responses must not cause a request, with a signature, for each.
@@ -29,7 +31,7 @@ struct EventFeed: Sendable {
 
   /// State that is kept across connections.
   final class Memory: Sendable {
-    private let state = Mutex((cursor: String?.none, silentStreams: 0))
+    private let state = Mutex((cursor: String?.none, silentStreams: 0, pollsUntil: MonotonicInstant?.none))
 
     var cursor: String? {
       get { state.withLock { $0.cursor } }
@@ -41,14 +43,24 @@ struct EventFeed: Sendable {
       get { state.withLock { $0.silentStreams } }
       set { state.withLock { $0.silentStreams = newValue } }
     }
+
+    /// When a stream is tried again; nil while streams are used.
+    var pollsUntil: MonotonicInstant? {
+      get { state.withLock { $0.pollsUntil } }
+      set { state.withLock { $0.pollsUntil = newValue } }
+    }
   }
 
   func run(_ yield: @escaping @Sendable (Hint) -> Void) async throws {
-    if memory.silentStreams < Self.silentStreamsBeforePolling {
-      try await stream(yield)
-    } else {
-      try await poll(yield)
+    if memory.silentStreams >= Self.silentStreamsBeforePolling {
+      let end = memory.pollsUntil ?? environment.now + Self.pollingTime
+      memory.pollsUntil = end
+      try await poll(until: end, yield)
+      memory.pollsUntil = nil
+      // One stream is enough to find out.
+      memory.silentStreams = Self.silentStreamsBeforePolling - 1
     }
+    try await stream(yield)
   }
 
   // MARK: Server-sent events
@@ -65,7 +77,7 @@ struct EventFeed: Sendable {
 
   /// Reads the stream to its end.
   private func follow(_ stream: HTTPResponseStream, _ yield: @escaping @Sendable (Hint) -> Void) async throws {
-    guard stream.headers["Content-Type"]?.hasPrefix("text/event-stream") == true else {
+    guard stream.headers["Content-Type"]?.lowercased().hasPrefix("text/event-stream") == true else {
       memory.silentStreams = Self.silentStreamsBeforePolling
       throw TokenServerError.unreachable("the response is not an event stream; using long polling instead")
     }
@@ -132,10 +144,11 @@ struct EventFeed: Sendable {
 
   // MARK: Long polls
 
-  private func poll(_ yield: @Sendable (Hint) -> Void) async throws {
+  private func poll(until end: MonotonicInstant, _ yield: @Sendable (Hint) -> Void) async throws {
+    guard environment.now < end else { return }
     yield(.connected)
     var earliest = environment.now
-    while true {
+    while environment.now < end {
       try await environment.sleep(until: earliest)
       earliest = environment.now + Self.pollInterval
       let path = memory.cursor.map { "/events?after=\($0)" } ?? "/events"

@@ -5,6 +5,10 @@
 package struct EnrollmentID: Hashable, Sendable {
   package let text: String
   package init(_ text: String) { self.text = text }
+
+  /// Of a server at which this device has no registration: it has not confirmed one yet, or its kind has none. Without
+  /// accounts, such a record is not needed.
+  package static let unregistered = EnrollmentID("")
 }
 
 /// The enrollments that a client was made for. What its server reports concerns these enrollments only, and not those

@@ -41,11 +41,4 @@ package final class HourlyLimiter<Subject: Hashable & Sendable>: Sendable {
       return hour.count == limit + 1 ? .limitReached : .omitted
     }
   }
-
-  /// Takes back what was allowed and had no effect.
-  package func giveBack(_ subject: Subject) {
-    hours.withLock { hours in
-      if let count = hours[subject]?.count, count > 0 { hours[subject]?.count = count - 1 }
-    }
-  }
 }

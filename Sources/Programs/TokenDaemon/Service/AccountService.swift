@@ -56,10 +56,9 @@ struct AccountService: Sendable {
     }
     request.waitsForNetwork = { show(enrollment: $0 ? .lookingForNetwork : .talkingToServer) }
     show(enrollment: .talkingToServer)
-    defer { service.followMailboxes() }
-    let response = try await backends.enrollWhenConnected(request)
-    if response.account != nil { service.reload() }
-    return response
+    // An enrollment that fails may have changed an account that is in use, for example by a PIN that is required now.
+    defer { service.reload() }
+    return try await backends.enrollWhenConnected(request)
   }
 
   /// Logs in. An existing session is logged out first, also one of the same account.

@@ -163,33 +163,38 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
   // MARK: Polls
 
   /// Polls the accounts that are due.
-  /// - Throws: if the last poll of every account failed because of the server. The listener then decides when all of
-  ///   them are polled again.
+  /// - Throws: if the last poll of every account failed because of the server. `RequestListener` then decides when they
+  ///   are polled again, except those that must not poll.
   private func round() async throws(TokenServerError) {
     let now = environment.now
-    let (due, known): ([Account], [PollError]) = state.withLock { state in
-      let kept = accounts.filter { state.pollStates[$0.id]?.isGone != true }
-      let due = kept.filter { account in state.pollStates[account.id].map { $0.nextPoll <= now } ?? true }
-      return (due, due.isEmpty ? kept.compactMap { state.pollStates[$0.id]?.trouble } : [])
+    let due = state.withLock { state in
+      accounts.filter { account in
+        guard let standing = state.pollStates[account.id] else { return true }
+        return !standing.isGone && standing.nextPoll <= now
+      }
     }
-    var faults = known
     for batch in stride(from: 0, to: due.count, by: Self.concurrentPolls) {
-      await withTaskGroup(of: PollError?.self) { group in
+      await withTaskGroup(of: Void.self) { group in
         for account in due[batch..<min(batch + Self.concurrentPolls, due.count)] {
           group.addTask { await self.poll(account) }
         }
-        for await fault in group { if let fault { faults.append(fault) } }
       }
     }
-    state.withLock { $0.lastRound = environment.now }
-    let ofServer = faults.compactMap { TokenServerError(everywhere: $0) }
-    guard let fault = ofServer.first, ofServer.count == max(faults.count, due.count) else { return }
-    state.withLock { state in for account in due { state.pollStates[account.id]?.nextPoll = now } }
-    throw fault
+    let fault = state.withLock { state -> TokenServerError? in
+      state.lastRound = environment.now
+      let kept = accounts.map(\.id).filter { state.pollStates[$0]?.isGone != true }
+      let faults = kept.compactMap { state.pollStates[$0]?.trouble }.compactMap { TokenServerError(everywhere: $0) }
+      guard let fault = faults.first, faults.count == kept.count else { return nil }
+      for id in kept {
+        if case .forbidden = state.pollStates[id]?.trouble { continue }
+        state.pollStates[id]?.nextPoll = now
+      }
+      return fault
+    }
+    if let fault { throw fault }
   }
 
-  /// - Returns: why the poll failed; nil if it did not.
-  func poll(_ account: Account) async -> PollError? {
+  private func poll(_ account: Account) async {
     let isLast = isLastPoll(of: account.id)
     let number = challenges.nextList()
     do throws(PollError) {
@@ -210,11 +215,7 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
         state.pollStates[account.id] = nil
         if !isQuiet { state.lastOpen = now }
       }
-      return nil
-    } catch {
-      note(error, of: account.id, isLastPoll: isLast)
-      return error
-    }
+    } catch { note(error, of: account.id, isLastPoll: isLast) }
   }
 
   /// Whether another refusal means that the token was deleted.
@@ -245,8 +246,7 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
         let first = standing.firstRefusal ?? now
         standing.nextPoll = standing.refusals < PollingPace.refusalsBeforeLastPoll ? now : first + pace.untilLastPoll
       case .misplaced, .clock, .offline:
-        // If the whole server is unreachable, `RequestListener` waits with backoff.
-        standing.nextPoll = accounts.count == 1 ? now : now + pace.backOff(failures: standing.failures, random: pause)
+        standing.nextPoll = now + pace.backOff(failures: standing.failures, random: pause)
       }
       let isNews = standing.trouble != fault
       standing.trouble = fault

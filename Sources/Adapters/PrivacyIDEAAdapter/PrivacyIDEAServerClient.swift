@@ -194,7 +194,8 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
     if let fault { throw fault }
   }
 
-  private func poll(_ account: Account) async {
+  /// - Returns: why the poll failed; nil if it did not.
+  @discardableResult func poll(_ account: Account) async -> PollError? {
     let isLast = isLastPoll(of: account.id)
     let number = challenges.nextList()
     do throws(PollError) {
@@ -215,7 +216,11 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
         state.pollStates[account.id] = nil
         if !isQuiet { state.lastOpen = now }
       }
-    } catch { note(error, of: account.id, isLastPoll: isLast) }
+      return nil
+    } catch {
+      note(error, of: account.id, isLastPoll: isLast)
+      return error
+    }
   }
 
   /// Whether another refusal means that the token was deleted.

@@ -6,7 +6,7 @@ import USBKeypad
 @testable import Boards
 
 @Suite(.timeLimit(.minutes(1))) struct RemediesTests {
-  @Test("Nobody is told to join the group root") func root() {
+  @Test("No advice is to join the group root") func root() {
     #expect(!GPIOError.notPermitted(path: "/dev/gpiochip0", group: "root").remedy.contains("join"))
     #expect(!USBKeypadError.notPermitted(path: "/dev/bus/usb/001/002", group: "root").remedy.contains("join"))
     #expect(GPIOError.notPermitted(path: "/dev/gpiochip0", group: "gpio").remedy.contains("join the group gpio"))

@@ -131,7 +131,9 @@ import Testing
     clock.advance(by: .seconds(1))
     await #expect(throws: SimulatedButton.PressError.isUnplugged) { try await hold.finished() }
     button.unplug()
-    let rest: [ButtonEvent] = [.unavailable("the chip is unplugged"), .up(start), .unavailable("the chip is unplugged")]
+    let rest: [ButtonEvent] = [
+      .unavailable("the chip is unplugged"), .up(start), .unavailable("the chip is unplugged"),
+    ]
     for event in rest { #expect(await events.next() == event) }
   }
 

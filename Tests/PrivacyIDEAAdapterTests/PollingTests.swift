@@ -264,7 +264,8 @@ import Testing
     #expect(try await fixture.token.pendingRequests().isEmpty)
   }
 
-  @Test("A server that answers no poll is not connected, and each attempt polls all", arguments: [1, 2], [true, false])
+  @Test(
+    "A server that answers no poll is not connected, and each attempt polls all", arguments: [1, 2], [true, false])
   func noPollIsAnswered(accounts: Int, isOffline: Bool) async throws {
     let fixture = try PrivacyIDEAFixture(accounts: accounts)
     if isOffline { fixture.weather.forecast.withLock { $0 = Array(repeating: .neverArrives, count: 10) } }

@@ -104,7 +104,8 @@ import Testing
     HTTPRequestHead(
       version: .http1_1, method: .GET, uri: "/a", headers: ["Host": "h", "Connection": "Upgrade", "Upgrade": "x"]),
     HTTPRequestHead(
-      version: .http1_1, method: .POST, uri: "/a", headers: ["Host": "h", "proxy-connection": "upgrade", "upgrade": ""]),
+      version: .http1_1, method: .GET, uri: "/a",
+      headers: ["Host": "h", "proxy-connection": "upgrade", "upgrade": ""]),
     // Refused.
     HTTPRequestHead(version: .http1_1, method: .GET, uri: "/a", headers: ["Connection": "upgrade", "UPGRADE": "x"]),
   ]

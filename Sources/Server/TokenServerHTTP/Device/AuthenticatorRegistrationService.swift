@@ -148,10 +148,10 @@ struct AuthenticatorRegistrationService: Sendable {
         }
         return nil
       }
-      let issuer = gate.origin.issuer
+      try await gate.count(attempt)
       let reply: StoredReply?
       do {
-        reply = try await pins.verify(attempt, isRight: assertion.isSigned) { _, outcome in
+        reply = try await pins.verify(attempt, isRight: assertion.isSigned) { [issuer = gate.origin.issuer] _, outcome in
           .init(
             reply: Problem(outcome, issuer: issuer).map { StoredReply($0, to: attempt.requestHash) }
               ?? .success(attempt.requestHash))

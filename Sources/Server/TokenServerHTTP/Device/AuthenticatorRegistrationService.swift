@@ -151,9 +151,9 @@ struct AuthenticatorRegistrationService: Sendable {
       try await gate.count(attempt)
       let reply: StoredReply?
       do {
-        reply = try await pins.verify(attempt, isRight: assertion.isSigned) { [issuer = gate.origin.issuer] _, outcome in
+        reply = try await pins.verify(attempt, isRight: assertion.isSigned) { _, outcome in
           .init(
-            reply: Problem(outcome, issuer: issuer).map { StoredReply($0, to: attempt.requestHash) }
+            reply: Problem(outcome, issuer: gate.origin.issuer).map { StoredReply($0, to: attempt.requestHash) }
               ?? .success(attempt.requestHash))
         }
       } catch let error as PINAttemptVerifier.VerificationError { throw DeviceAPIError(error) }

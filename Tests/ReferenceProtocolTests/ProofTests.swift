@@ -43,11 +43,14 @@ import Testing
       (#"{"typ":"dpop+jwt","alg":"ES256","jwk":JWK}"#, true),
       (#"{"typ":"dpop+jwt","alg":"ES256","jwk":JWK,"crit":["b64"],"b64":false}"#, false),
       (#"{"typ":"dpop+jwt","alg":"ES256","jwk":JWK,"crit":[]}"#, false),
+      (#"{"typ":"dpop+jwt","alg":"ES256","jwk":JWK,"crit":null}"#, false),
       (#"{"typ":"dpop+jwt","alg":"ES256","jwk":PRIVATE}"#, false),
+      (#"{"typ":"dpop+jwt","alg":"ES256","jwk":$NULL}"#, false),
     ]) func forbiddenMembers(header: String, isValid: Bool) throws
   {
     let jwk = String(decoding: JSON.encode(JWK(key.publicKey)), as: UTF8.self)
     let filled = header.replacing("JWK", with: jwk).replacing("PRIVATE", with: jwk.dropLast() + #","d":"AAAA"}"#)
+      .replacing("$NULL", with: jwk.dropLast() + #","d":null}"#)
     let payload = Array(#"{"jti":"1","htm":"GET","htu":"\#(url)","iat":0,"nonce":"n"}"#.utf8)
     let proof = try JWS.sign(header: Array(filled.utf8), payload: payload, key: key)
     let verified = try? DPoPProof(verifying: proof, method: "GET", url: url, accessToken: nil)
@@ -84,6 +87,18 @@ import Testing
       try ClientAssertion.verify(assertion, clientID: "C", audience: "https://h", now: now, key: key.publicKey)
     }
     if let refusal { #expect(throws: refusal) { try verify() } } else { #expect(try !verify().isEmpty) }
+  }
+
+  @Test(
+    "An assertion with critical extensions is refused",
+    arguments: [("", true), (#","crit":["b64"]"#, false), (#","crit":null"#, false)])
+  func criticalExtensions(member: String, isValid: Bool) throws {
+    let claims = #"{"iss":"C","sub":"C","aud":"https://h","jti":"1","iat":0,"exp":60}"#
+    let header = #"{"alg":"ES256""# + member + "}"
+    let assertion = try JWS.sign(header: Array(header.utf8), payload: Array(claims.utf8), key: key)
+    let verified = try? ClientAssertion.verify(
+      assertion, clientID: "C", audience: "https://h", now: 0, key: key.publicKey)
+    #expect((verified != nil) == isValid)
   }
 
   @Test("An assertion is for one server from one client") func anAssertionIsForOneServerFromOneClient() throws {

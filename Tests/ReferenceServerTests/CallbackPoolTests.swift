@@ -85,6 +85,48 @@ import Testing
     _ = try? channel.finish()
   }
 
+  /// TLS waits for the portal's close_notify.
+  private final class SlowlyClosedSocket: ChannelOutboundHandler {
+    typealias OutboundIn = ByteBuffer
+
+    private(set) var closes = 0
+    private(set) var reads = 0
+
+    func read(context: ChannelHandlerContext) {
+      reads += 1
+      context.read()
+    }
+
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+      closes += 1
+      if closes == 1 { promise?.succeed(()) } else { context.close(mode: mode, promise: promise) }
+    }
+  }
+
+  @Test("The connection is closed of a portal that changes to another protocol, and nothing more is read")
+  func otherProtocol() throws {
+    let socket = SlowlyClosedSocket()
+    let channel = EmbeddedChannel(handlers: [socket] + CallbackExchange.handlers())
+    let reply = channel.eventLoop.makePromise(of: CallbackRequest.Reply.self)
+    let head = HTTPRequestHead(version: .http1_1, method: .POST, uri: "/")
+    try channel.writeOutbound(CallbackRequest(head: head, body: ByteBuffer(), reply: reply))
+    channel.read()
+    #expect(socket.closes == 0 && socket.reads == 1)
+    let response = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
+    try channel.writeInbound(ByteBuffer(string: response))
+    let found = try? reply.futureResult.wait()
+    #expect(found?.status == nil)
+    channel.read()
+    #expect(socket.closes >= 1 && socket.reads == 1)
+    _ = try? channel.finish()
+  }
+
+  @Test("A callback is not delivered to a portal that changes to another protocol") func notDelivered() async throws {
+    let response = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
+    let (outcomes, seen) = try await deliverOnce(2, to: ["127.0.0.1"], responses: .max, response: response)
+    #expect(outcomes.allSatisfy { $0 != .delivered } && seen.connections == 2, "\(outcomes)")
+  }
+
   /// The second request reaches the portal on the first connection, is not answered, and is sent again.
   @Test("A callback whose connection the portal has given up is sent on a new one") func retry() async throws {
     #expect(try await deliver(2, responses: 1) == (2, 3))

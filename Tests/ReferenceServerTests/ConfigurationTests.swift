@@ -148,7 +148,7 @@ import Testing
 
   private static let issuers: [String] = [
     "https://a/x", "https://a b", "https://u@a", "https://a?x", "https://a:0", "https://a:65536", "https://é.example",
-    "https://", "https://a:", "https://a#x", "HTTPS://a",
+    "https://", "https://a:", "https://a#x", "HTTPS://a", "https://token_server:8443", "https://a!b", "https://a%41",
   ]
   private static let versions: [String] = ["x", "", "1.", "1..2", "1.0-beta", "99999999999999999999.0"]
   private static let others: [(String, String)] = [

@@ -41,11 +41,11 @@ struct FailingRequests {
 extension RouterResponder<ServerContext> {
   /// The response to a request with the method GET, or another one.
   func response(
-    _ path: String, method: HTTPRequest.Method = .get, headers: HTTPFields = [:]
+    _ path: String, method: HTTPRequest.Method = .get, headers: HTTPFields = [:], body: ByteBuffer = ByteBuffer()
   ) async throws -> Response {
     let request = Request(
       head: HTTPRequest(method: method, scheme: "https", authority: "h", path: path, headerFields: headers),
-      body: RequestBody(buffer: ByteBuffer()))
+      body: RequestBody(buffer: body))
     let source = ApplicationRequestContextSource(
       channel: EmbeddedChannel(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     return try await respond(to: request, context: ServerContext(source: source))

@@ -27,6 +27,13 @@ import Testing
     typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
+    private(set) var reads = 0
+
+    func read(context: ChannelHandlerContext) {
+      reads += 1
+      context.read()
+    }
+
     func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
       if mode == .output { promise?.succeed(()) } else { context.close(mode: mode, promise: promise) }
     }
@@ -90,6 +97,94 @@ import Testing
     #expect(try connection(of: "/b") == ["close"])
     #expect(try connection(of: "/c") == nil)
     #expect(server.uris == ["/a", "/b"])
+    _ = try channel.finish()
+  }
+  private static let otherProtocols: [HTTPRequestHead] = [
+    HTTPRequestHead(version: .http1_1, method: .CONNECT, uri: "h:443", headers: ["Host": "h"]),
+    HTTPRequestHead(
+      version: .http1_1, method: .GET, uri: "/a", headers: ["Host": "h", "Connection": "Upgrade", "Upgrade": "x"]),
+    HTTPRequestHead(
+      version: .http1_1, method: .GET, uri: "/a",
+      headers: ["Host": "h", "proxy-connection": "upgrade", "upgrade": ""]),
+    // Refused.
+    HTTPRequestHead(version: .http1_1, method: .GET, uri: "/a", headers: ["Connection": "upgrade", "UPGRADE": "x"]),
+  ]
+
+  /// The parser keeps all bytes that follow.
+  @Test("Nothing is read after a request for another protocol, which is the last one", arguments: otherProtocols)
+  func otherProtocol(head: HTTPRequestHead) throws {
+    let (socket, server) = (HalfClosedSocket(), EarlyServer())
+    let channel = EmbeddedChannel()
+    try channel.pipeline.syncOperations.addHandlers(
+      [socket, FramingHandler(largestBody: 1024, readiness: Readiness()), server] as [any ChannelHandler])
+    try channel.writeInbound(HTTPServerRequestPart.head(head))
+    channel.read()
+    #expect(socket.reads == 1)
+    try channel.writeInbound(HTTPServerRequestPart.end(nil))
+    channel.read()
+    #expect(socket.reads == 1)
+    var connections: [[String]] = []
+    while let part = try channel.readOutbound(as: HTTPServerResponsePart.self) {
+      if case .head(let head) = part { connections.append(head.headers["connection"]) }
+    }
+    #expect(connections == [["close"]])
+    _ = try channel.finish()
+  }
+
+  @Test("Nothing is read after a request for another protocol that is ignored") func ignoredOtherProtocol() throws {
+    let (socket, server) = (HalfClosedSocket(), EarlyServer())
+    let channel = EmbeddedChannel()
+    try channel.pipeline.syncOperations.addHandlers(
+      [socket, FramingHandler(largestBody: 1024, readiness: Readiness()), server] as [any ChannelHandler])
+    let last = HTTPRequestHead(
+      version: .http1_1, method: .GET, uri: "/a", headers: ["Host": "h", "Connection": "close"])
+    for head in [last, Self.otherProtocols[1]] {
+      try channel.writeInbound(HTTPServerRequestPart.head(head))
+      try channel.writeInbound(HTTPServerRequestPart.end(nil))
+      channel.read()
+      #expect(socket.reads == 1)
+    }
+    #expect(server.uris == ["/a"])
+    _ = try channel.finish()
+  }
+
+  /// Handles requests without an answer.
+  private final class SilentServer: ChannelInboundHandler {
+    typealias InboundIn = HTTPServerRequestPart
+
+    private(set) var requests = 0
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      if case .head = unwrapInboundIn(data) { requests += 1 }
+    }
+  }
+
+  /// TLS waits for the client's close_notify.
+  private final class SlowlyClosedSocket: ChannelOutboundHandler {
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private(set) var closes = 0
+
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+      closes += 1
+      if closes == 1 { promise?.succeed(()) } else { context.close(mode: mode, promise: promise) }
+    }
+  }
+
+  @Test("A client that sends many requests without waiting for the responses loses its connection")
+  func manyUnanswered() throws {
+    let (socket, server) = (SlowlyClosedSocket(), SilentServer())
+    let channel = EmbeddedChannel()
+    try channel.pipeline.syncOperations.addHandlers(
+      [socket, FramingHandler(largestBody: 1024, readiness: Readiness()), server] as [any ChannelHandler])
+    let head = HTTPRequestHead(version: .http1_1, method: .GET, uri: "/a", headers: ["Host": "h"])
+    for number in 1...20 {
+      try channel.writeInbound(HTTPServerRequestPart.head(head))
+      try channel.writeInbound(HTTPServerRequestPart.end(nil))
+      #expect(socket.closes == (number > FramingHandler.mostUnanswered ? 1 : 0))
+    }
+    #expect(server.requests == FramingHandler.mostUnanswered)
     _ = try channel.finish()
   }
 }

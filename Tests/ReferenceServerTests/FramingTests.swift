@@ -96,6 +96,23 @@ import Testing
     #expect(try server.curl("--request", "PUT", server.url + "/nowhere").status == 404)
   }
 
+  @Test("A path has one spelling, so that a proxy's rule for it is not passed by") func spellings() throws {
+    let server = try TokenServerProcess()
+    func status(_ method: String, _ path: String) throws -> Int {
+      try server.curl("--request", method, server.url + path).status
+    }
+    #expect(try status("POST", "/oauth/register") != 404)
+    for path in ["//oauth/register", "/oauth//register", "/oauth/register/", "/oauth/register/?x"] {
+      #expect(try status("POST", path) == 404, "\(path)")
+      // Not 405, either.
+      #expect(try status("PUT", path) == 404, "\(path)")
+    }
+    #expect(try status("GET", "/device/v1/pending") == 401)
+    let device = try server.curl(server.url + "/device/v1/pending/")
+    #expect(device.status == 404)
+    #expect(try device.decoded(Problem.self).status == 404)
+  }
+
   @Test("A response to HEAD has no body, and Connection: close ends the connection in any spelling")
   func headAndClose() throws {
     let server = try TokenServerProcess(configuration: Self.patient)

@@ -118,7 +118,7 @@ extension URIParts {
     }
     guard let server else { throw .missing("server") }
     guard let credential else { throw .missing(credentialName) }
-    guard isServer(server) else { throw .badServer(server) }
+    guard ActivationURI.isServer(server) else { throw .badServer(server) }
     self.init(server: server, credential: credential, pins: pins)
   }
 
@@ -128,22 +128,24 @@ extension URIParts {
   }
 }
 
-/// `https://HOST[:PORT]` with a DNS name, an IPv4 address or an IPv6 address in brackets.
-private func isServer(_ text: String) -> Bool {
-  guard text.hasPrefix("https://") else { return false }
-  var host = text.dropFirst("https://".count)
-  if let colon = host.lastIndex(of: ":"), !host[colon...].contains("]") {
-    let digits = host[host.index(after: colon)...].utf8
-    guard digits.count <= 5, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-      let port = Int(Substring(digits)), (1...65535).contains(port)
-    else { return false }
-    host = host[..<colon]
+extension ActivationURI {
+  /// `https://HOST[:PORT]` with a DNS name, an IPv4 address or an IPv6 address in brackets.
+  package static func isServer(_ text: String) -> Bool {
+    guard text.hasPrefix("https://") else { return false }
+    var host = text.dropFirst("https://".count)
+    if let colon = host.lastIndex(of: ":"), !host[colon...].contains("]") {
+      let digits = host[host.index(after: colon)...].utf8
+      guard digits.count <= 5, digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+        let port = Int(Substring(digits)), (1...65535).contains(port)
+      else { return false }
+      host = host[..<colon]
+    }
+    if host.hasPrefix("["), host.hasSuffix("]") {
+      return IPAddressBytes.parse(String(host.dropFirst().dropLast()))?.count == 16
+    }
+    return !host.isEmpty && host.utf8.count <= 253
+      && host.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == ".") }
   }
-  if host.hasPrefix("["), host.hasSuffix("]") {
-    return IPAddressBytes.parse(String(host.dropFirst().dropLast()))?.count == 16
-  }
-  return !host.isEmpty && host.utf8.count <= 253
-    && host.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == ".") }
 }
 
 private func percentEncoded(_ text: String) -> String {

@@ -73,6 +73,11 @@ package struct HTTPInterfaces: Sendable {
         lifetime: .seconds(300),
         ReplayCache(
           lifetime: .seconds(300), capacity: 500_000, share: 62_500)),
+      // An assertion is valid for at most twenty minutes: ten of lifetime, ten of clock error.
+      seenAssertions: memory(
+        lifetime: .seconds(1200),
+        ReplayCache(
+          lifetime: .seconds(1200), capacity: 500_000, share: 5_000, reserve: 250_000, reservedShare: 50)),
       limiter: RateLimiter(perSecond: perSecond, burst: 2 * perSecond, servers: servers), revocations: revocations)
   }
 
@@ -90,15 +95,10 @@ package struct HTTPInterfaces: Sendable {
     let codes = ActivationService(
       store: store, hasher: hasher, keyring: keyring, clock: clock, announcer: announcer, expiry: expiry,
       fleetLimit: configuration.limits.devicesPerFleetToken, servers: servers)
-    // An assertion is valid for at most twenty minutes: ten of lifetime, ten of clock error.
     let tokens = TokenEndpoint(
       gate: gate, codes: codes, logins: LoginService(gate: gate, pins: pins),
       authenticatorLogins: AuthenticatorLoginService(gate: gate, authenticators: authenticators),
-      wantsPIN: configuration.application.pin,
-      seenAssertions: memory(
-        lifetime: .seconds(1200),
-        ReplayCache(
-          lifetime: .seconds(1200), capacity: 500_000, share: 5_000, reserve: 250_000, reservedShare: 50)))
+      wantsPIN: configuration.application.pin)
     OAuthRoutes(gate: gate, codes: codes, tokens: tokens, announcer: announcer).add(to: router)
   }
 

@@ -30,6 +30,11 @@ final class CallbackExchange: ChannelDuplexHandler {
     var description: String { "the connection ended without an answer" }
   }
 
+  /// The portal answers with 101.
+  private struct OtherProtocolError: Error, CustomStringConvertible {
+    var description: String { "the answer changes to another protocol" }
+  }
+
   private static let longestBody = 16_384
   /// The maximum size of the header of a response, in bytes.
   private static let largestHeader = 65_536
@@ -48,6 +53,8 @@ final class CallbackExchange: ChannelDuplexHandler {
   private var reply: EventLoopPromise<CallbackRequest.Reply>?
   private var head: HTTPResponseHead?
   private var received = 0
+  /// Whether nothing more is read from the socket: after a change of the protocol, the parser keeps all that follows.
+  private var isUnread = false
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     let request = unwrapOutboundIn(data)
@@ -63,11 +70,21 @@ final class CallbackExchange: ChannelDuplexHandler {
     promise?.succeed(())
   }
 
+  func read(context: ChannelHandlerContext) {
+    if !isUnread { context.read() }
+  }
+
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     // A response without a request.
     guard reply != nil else { return context.close(promise: nil) }
     switch unwrapInboundIn(data) {
-    case .head(let head): self.head = head
+    case .head(let head):
+      // Of the others below 200, the parser makes nothing.
+      guard head.status.code >= 200 else {
+        isUnread = true
+        return errorCaught(context: context, error: OtherProtocolError())
+      }
+      self.head = head
     case .body(let bytes):
       received += bytes.readableBytes
       if received > Self.longestBody { end(isComplete: false) }

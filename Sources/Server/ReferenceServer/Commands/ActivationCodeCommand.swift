@@ -31,16 +31,19 @@ struct ActivationCodeCommand: AsyncParsableCommand {
 
   func run() async throws {
     let session = try await options.open()
-    guard try await session.read({ [user] in try $0.hasUser(UserID(user)) }) else {
-      throw CommandError("there is no user \(user); add one with \"token-server user add\"")
-    }
     let (digits, uri, hash) = try await ActivationMaker(session).make()
     let expiresAt = ServerClock.system.now() + Self.lifetime
-    try await session.write { [user] in
-      try $0.insertActivationCode(hash, userID: UserID(user), expiresAt: expiresAt)
-    }
+    try await session.write { [user] in try Self.insert(hash, of: user, until: expiresAt, into: $0) }
     let made = Made(user: user, code: digits, uri: uri, expiresIn: Self.lifetime.components.seconds)
     try options.print(
       made, "code: \(made.code)\nuri: \(made.uri)\nvalid for \(made.expiresIn / 60) minutes")
+  }
+
+  /// - Throws: `CommandError`, without a change, if there is no such user.
+  static func insert(_ hash: [UInt8], of user: String, until end: Timestamp, into database: Database) throws {
+    guard try database.hasUser(UserID(user)) else {
+      throw CommandError("there is no user \(user); add one with \"token-server user add\"")
+    }
+    try database.insertActivationCode(hash, userID: UserID(user), expiresAt: end)
   }
 }

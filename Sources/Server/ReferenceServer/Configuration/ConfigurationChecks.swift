@@ -64,13 +64,12 @@ extension ConfigurationFile {
     return text
   }
 
-  /// An issuer is compared as text, and has paths appended.
+  /// An issuer is compared as text, and has paths appended. Tokens refuse others.
   private func checkedIssuer(_ issuer: String) throws(ConfigurationError) -> String {
-    let rest = issuer.dropFirst("https://".count)
-    guard issuer.hasPrefix("https://"), !rest.contains(where: { "/?@".contains($0) }), CallbackURL.isAcceptable(issuer)
-    else {
+    guard ActivationURI.isServer(issuer), CallbackURL.isAcceptable(issuer) else {
       throw ConfigurationError(
-        "\"issuer\" must be https://HOST[:PORT] without a path or a slash at the end, not \"\(issuer)\"")
+        "\"issuer\" must be https://HOST[:PORT] without a path or a slash at the end, with a HOST of letters, digits, "
+          + "hyphens and dots, or an address, not \"\(issuer)\"")
     }
     return issuer
   }

@@ -148,12 +148,12 @@ struct AuthenticatorRegistrationService: Sendable {
         }
         return nil
       }
-      let issuer = gate.origin.issuer
+      try await gate.count(attempt)
       let reply: StoredReply?
       do {
         reply = try await pins.verify(attempt, isRight: assertion.isSigned) { _, outcome in
           .init(
-            reply: Problem(outcome, issuer: issuer).map { StoredReply($0, to: attempt.requestHash) }
+            reply: Problem(outcome, issuer: gate.origin.issuer).map { StoredReply($0, to: attempt.requestHash) }
               ?? .success(attempt.requestHash))
         }
       } catch let error as PINAttemptVerifier.VerificationError { throw DeviceAPIError(error) }

@@ -28,6 +28,8 @@ struct DeviceGate: Sendable {
   let clock: ServerClock
   let nonces: DPoPNonces
   let seenProofs: any ReplayMemory
+  /// Client assertions, and those assertions of PINs for which no client assertion was counted.
+  let seenAssertions: any ReplayMemory
   let limiter: RateLimiter
   let revocations: Revocations
   private let headers = ProofHeaders()
@@ -70,6 +72,25 @@ struct DeviceGate: Sendable {
       nonces.forgetAll()
       seenProofs.forgetAll()
       throw ProofError.staleNonce
+    }
+  }
+
+  /// - Returns: `full` for a new one, too: all older ones are forgotten then. Others must not be locked out, and a
+  ///   forgotten assertion is useless without a new proof by the same key.
+  func remember(assertion identifier: String, of clientID: ClientID) async throws -> ReplayCache.Status {
+    let status = try await seenAssertions.remember(identifier, of: clientID.text)
+    guard status == .full else { return status }
+    seenAssertions.forgetAll()
+    _ = try await seenAssertions.remember(identifier, of: clientID.text)
+    return .full
+  }
+
+  /// Counts an attempt at a PIN in the device's share of assertions: the reply of each attempt is stored, also that the
+  /// PIN is correct. A repeated one counts once.
+  /// - Throws: `rateLimited`, or an error of the database.
+  func count(_ attempt: PINAttempt) async throws {
+    guard try await remember(assertion: attempt.key, of: attempt.clientID) != .tooMany else {
+      throw DeviceAPIError(ProofError.tooMany)
     }
   }
 

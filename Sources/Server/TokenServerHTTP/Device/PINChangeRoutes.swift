@@ -58,6 +58,7 @@ struct PINChangeRoutes: Sendable {
   }
 
   private func verify(_ attempt: PINAttempt, _ assertion: KnowledgeAssertion) async throws -> StoredReply? {
+    try await gate.count(attempt)
     let issuer = gate.origin.issuer
     do {
       return try await pins.verify(attempt, isRight: assertion.isSigned) { _, outcome in

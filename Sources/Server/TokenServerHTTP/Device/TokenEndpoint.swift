@@ -14,7 +14,6 @@ struct TokenEndpoint: Sendable {
   let authenticatorLogins: AuthenticatorLoginService
   /// Whether the activation of a profile includes choosing a PIN.
   let wantsPIN: Bool
-  let seenAssertions: any ReplayMemory
 
   func issue(_ request: Request, _ context: ServerContext) async throws -> Response {
     let form = try await request.form()
@@ -104,15 +103,10 @@ struct TokenEndpoint: Sendable {
     }
     // After these checks: each of these responses costs up to sixteen signatures.
     guard !device.isDeleted else { throw Self.notRegistered(Gone(clientID: clientID)) }
-    switch try await seenAssertions.remember(identifier, of: clientID.text) {
-    case .new: return device
+    switch try await gate.remember(assertion: identifier, of: clientID) {
+    case .new, .full: return device
     case .seen: throw ResponseError(.unauthorized, "invalid_client", "The assertion was used before.")
     case .tooMany: throw Self.slowDown
-    case .full:
-      // Others must not be locked out. A forgotten assertion is useless without a new proof by the same key.
-      seenAssertions.forgetAll()
-      _ = try await seenAssertions.remember(identifier, of: clientID.text)
-      return device
     }
   }
 

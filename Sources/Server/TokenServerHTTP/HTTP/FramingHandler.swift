@@ -8,6 +8,10 @@ import NIOHTTP1
 /// refused: comparing such text can take seconds. While the server drains, each response ends its connection, so that
 /// the client's next request goes to another server.
 ///
+/// The parser makes nothing of what follows a request to change the protocol, and keeps it: such a request is the last
+/// one of its connection, and what follows it is not read from the socket. A client that sends many requests without
+/// waiting for responses loses its connection: an event loop runs all that is ready before it serves other connections.
+///
 /// It is between the parser and the codec, because the codec drops the version and repeated `Host` fields.
 final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
@@ -21,9 +25,13 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
   private struct Unanswered {
     let version: HTTPVersion
     let isHead: Bool
-    /// Whether its connection has no further request: that of HTTP/1.0, or if the client says so.
+    /// Whether its connection has no further request: that of HTTP/1.0, if the client says so, or if it may change the
+    /// protocol.
     let isLast: Bool
   }
+
+  /// The maximum number of requests of a connection that wait for their responses.
+  static let mostUnanswered = 8
 
   /// The requests that wait for the end of their responses, oldest first.
   private var unanswered: [Unanswered] = []
@@ -33,6 +41,10 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
   private var isLast = false
   /// Whether all that the client still sends is ignored.
   private var isInputEnded = false
+  /// Whether the newest request, also if it is ignored, may change the protocol.
+  private var mayChangeProtocol = false
+  /// Whether nothing more is read from the socket.
+  private var isUnread = false
   private var isRefused = false
   /// Whether the response that is being sent says that it is the last one.
   private var isClosing = false
@@ -43,15 +55,25 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let part = unwrapInboundIn(data)
+    switch part {
+    case .head(let head): mayChangeProtocol = head.mayChangeProtocol
+    case .body: break
+    case .end: isUnread = mayChangeProtocol
+    }
     guard !isInputEnded else { return }
-    switch unwrapInboundIn(data) {
+    switch part {
     case .head(let head):
       if isClosing {
         isInputEnded = true
         return
       }
+      guard unanswered.count < Self.mostUnanswered else {
+        (isInputEnded, isRefused) = (true, true)
+        return context.close(promise: nil)
+      }
       if let framingError = FramingError(head, largestBody: largestBody) { return refuse(framingError, context) }
-      isLast = head.version.isOld || head.closes
+      isLast = head.version.isOld || head.closes || head.mayChangeProtocol
       unanswered.append(Unanswered(version: head.version, isHead: head.method == .HEAD, isLast: isLast))
       awaitsContinue = head.expectsContinue
       continueIfExpected(context)
@@ -61,6 +83,11 @@ final class FramingHandler: ChannelDuplexHandler, RemovableChannelHandler {
       isInputEnded = isLast
     }
     context.fireChannelRead(data)
+  }
+
+  func read(context: ChannelHandlerContext) {
+    // What the client still sends stays in the kernel's buffers; the deadline of `ConnectionGuard` ends the connection.
+    if !isUnread { context.read() }
   }
 
   /// Sends 100 (Continue) when it is the turn of the newest request.
@@ -180,6 +207,10 @@ extension HTTPRequestHead {
   fileprivate var closes: Bool {
     headers[canonicalForm: "connection"].contains { $0.lowercased() == "close" }
   }
+
+  /// Whether the parser may take what follows the request for another protocol. It does so for `Upgrade` only if
+  /// `Connection` has the token `upgrade`, which it also reads from `Proxy-Connection`.
+  fileprivate var mayChangeProtocol: Bool { method == .CONNECT || headers.contains(name: "upgrade") }
 
   /// Not for HTTP/1.0 (RFC 9110 §10.1.1).
   fileprivate var expectsContinue: Bool {

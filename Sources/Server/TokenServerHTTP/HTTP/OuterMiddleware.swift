@@ -7,7 +7,8 @@ import TokenServerCore
 import TokenServerStore
 
 /// Converts errors of handlers to the error format of the API, and adds a fresh DPoP nonce to every response.
-/// Lets handlers know the clients of connections that a load balancer passes on.
+/// Accepts each path in one spelling only. Lets handlers know the clients of connections that a load balancer passes
+/// on.
 struct OuterMiddleware: RouterMiddleware {
   typealias Context = ServerContext
 
@@ -31,6 +32,7 @@ struct OuterMiddleware: RouterMiddleware {
     context.sources = sources
     let sender = RequestSender()
     do {
+      try Self.requireExact(request.uri.path)
       response = try await RequestSender.$current.withValue(sender) { try await next(request, context) }
     } catch { response = await reply(to: request, of: sender, after: error) }
     response.headers[.dpopNonce] = nonces.current()
@@ -42,6 +44,14 @@ struct OuterMiddleware: RouterMiddleware {
         "\(request.method) \(request.uri.path) \(response.status.code) \(duration.milliseconds) ms")
     }
     return response
+  }
+
+  /// The router ignores empty segments of a path. A proxy need not, and a rule of it for the path would be passed by.
+  private static func requireExact(_ path: String) throws {
+    let segments = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst()
+    guard path != "/", segments.contains(where: \.isEmpty) else { return }
+    if path.hasPrefix("/device/") { throw DeviceAPIError(.notFound) }
+    throw ResponseError.notFound
   }
 
   private func reply(to request: Request, of sender: RequestSender, after error: any Error) async -> Response {

@@ -55,6 +55,8 @@ import Testing
       ("[keypad]\nkind = \"simulated\"\nentry_idle_seconds = 4", "it must be 5 to 120 s"),
       ("[keypad]\nkind = \"simulated\"\nentry_idle_seconds = 121", "it must be 5 to 120 s"),
       ("[keypad]\nkind = \"simulated\"\nfeedback = \"each-digit\"", "it can be \"entering\", \"each-key\""),
+      ("[keypad]\nkind = \"simulated\"\nscrypt_log2_n = 13", "must be a whole number from 14 to 17"),
+      ("[keypad]\nkind = \"simulated\"\nscrypt_log2_n = 18", "must be a whole number from 14 to 17"),
       ("[keypad]\nkind = \"simulated\"\nbeep = true", "unknown key \"keypad.beep\""),
       ("keypad = true", "\"keypad\" must be a table"),
       ("[buttons]\npin = 17", "unknown key \"buttons\""),

@@ -276,4 +276,12 @@ import Testing
     }
     #expect(try adapter.account(AccountID("A")).pin?.next != nil)
   }
+
+  @Test("The longest block list that a server may have is accepted") func longestBlockList() throws {
+    let policy = PINPolicyDescription(
+      length: 5, maxRepeats: nil, sequencesAllowed: false,
+      blockList: Array(repeating: "28064", count: PINPolicyDescription.longestBlockList), maxFailureCount: 3)
+    _ = try PINPolicy(policy)
+    #expect(PINPolicyDescription.longestBlockList == PINPolicy.longestBlockList)
+  }
 }

@@ -191,6 +191,16 @@ import Testing
     ])
   func accepted(text: String) throws { _ = try ConfigurationFile.parse(text) }
 
+  @Test("A block list has as many PINs as tokens take, and no more") func longBlockList() throws {
+    func text(count: Int) -> String {
+      "[application.pin_policy]\nblock_list = [" + String(repeating: "\"28064\",", count: count) + "]"
+    }
+    let longest = try ConfigurationFile.parse(text(count: 10_000))
+    #expect(longest.application.pinBlockList.count == 10_000)
+    expectRefused(
+      text(count: 10_001), "\"application.pin_policy.block_list\" has 10001 PINs; tokens take at most 10000")
+  }
+
   private func expectRefused(_ text: String, _ names: String) {
     let refusal = #expect(throws: ConfigurationFile.ConfigurationError.self) { try ConfigurationFile.parse(text) }
     #expect(refusal?.description.contains(names) == true, "\(refusal?.description ?? "")")

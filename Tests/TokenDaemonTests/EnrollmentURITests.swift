@@ -63,7 +63,7 @@ import Testing
   @Test("The message for another text lists how enrollment URIs begin") func otherTexts() {
     let text =
       "not an enrollment URI: one begins with approvaltoken://activate?, otpauth://, pia://, edumfa-push://, "
-      + "pushauth:// or mfauth://"
+      + "pushauth://, mfauth:// or approvaltoken-fleet://register?"
     #expect { try Backends.form(of: "https://example.org") } throws: { ($0 as? CommandError)?.description == text }
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import ControlProtocol
+import Cryptography
 import FrontPanel
 import HTTP
 import MobileAuth
@@ -48,6 +49,20 @@ import Vault
     try await fixture.until(.mustEnroll)
     for task in running { task.cancel() }
     for task in running { try await task.finished() }
+  }
+
+  @Test("Only errors of the network and of the URI are shown as such") func otherCauses() throws {
+    let fixture = try ServiceFixture()
+    let accounts = fixture.handler.accounts
+    for error in [TokenServerError.unreachable(""), .rateLimited(retryAfter: nil)] {
+      #expect(accounts.indication(ofFailure: error) == .enrollmentFailed(cause: 2), "\(error)")
+    }
+    let others: [any Error] = [
+      StateStoreError.io(call: "write", reason: "disk full"), StateStoreError.corrupt(.account(AccountID("alice"))),
+      StateStoreError.corrupt(.deviceSecret), StateStoreError.newerFormat(2, known: 1),
+      CryptographyError.libraryFailure("no memory"),
+    ]
+    for error in others { #expect(accounts.indication(ofFailure: error) == .enrollmentFailed(cause: 5), "\(error)") }
   }
 
   /// Attempts without a network, and one that reaches the network.

@@ -92,6 +92,8 @@ extension ReferenceBackend: TypedActivation {
 }
 
 extension ReferenceBackend: FleetRegistration {
+  package static let registrationPrefix = FleetURI.prefix
+
   package static func isRegistration(_ uri: String) -> Bool {
     uri.drop(while: \.isWhitespace).lowercased().hasPrefix("\(FleetURI.scheme):")
   }

@@ -43,7 +43,7 @@ package enum Indication: Sendable, Equatable {
   /// An enrollment waits for a network, and there is no account.
   case lookingForNetwork
   /// The last enrollment failed, and there is no account: 1 no network, 2 the token server was not reached, 3 it
-  /// refused or is not trusted, 4 the URI is not one of an enrollment, 5 another cause.
+  /// refused or is not trusted, 4 the URI is not one of an enrollment, 5 another cause, such as the storage.
   case enrollmentFailed(cause: Int)
   /// The operator must read the log: the service has stopped, or this request could not be answered.
   case seeLog

@@ -17,6 +17,9 @@ package protocol TypedActivation: ServerBackend {
 
 /// A backend at whose servers a device can register before it has a user.
 package protocol FleetRegistration: ServerBackend {
+  /// How the URIs begin that only register this device, for messages.
+  static var registrationPrefix: String { get }
+
   /// Whether a recognized URI only registers this device.
   static func isRegistration(_ uri: String) -> Bool
 

@@ -26,16 +26,22 @@ package enum Scrypt {
 
     /// The maximum memory of a derivation in bytes. It also bounds parameters from a damaged record.
     package static let largestMemory: UInt64 = 256 << 20
+
+    /// Whether `derive` accepts these parameters: RFC 7914 §2 allows them, and they need at most `largestMemory`.
+    package var areAccepted: Bool {
+      guard cost > 1, cost & (cost - 1) == 0, cost <= 1 << 20, (1...32).contains(blockSize),
+        (1...16).contains(parallelization)
+      else { return false }
+      return memory <= Self.largestMemory
+    }
   }
 
-  /// - Throws: `.malformed` for parameters that RFC 7914 §2 does not allow or that need more than `largestMemory`.
+  /// - Throws: `.malformed` for parameters that are not accepted.
   package static func derive(
     _ password: SecretBytes, salt: [UInt8], parameters: Parameters, count: Int = 32
   ) throws(CryptographyError) -> SecretBytes {
     let (n, r, p) = (parameters.cost, parameters.blockSize, parameters.parallelization)
-    guard n > 1, n & (n - 1) == 0, n <= 1 << 20, (1...32).contains(r), (1...16).contains(p),
-      parameters.memory <= Parameters.largestMemory
-    else { throw .malformed("scrypt parameters N=\(n) r=\(r) p=\(p)") }
+    guard parameters.areAccepted else { throw .malformed("scrypt parameters N=\(n) r=\(r) p=\(p)") }
     return try SecretBytes(count: count) { (target: UnsafeMutableRawBufferPointer) throws(CryptographyError) in
       let derived = password.withExposedSecret { password in
         // OpenSSL zeroes its working memory before it frees it (crypto/evp: OPENSSL_clear_free).

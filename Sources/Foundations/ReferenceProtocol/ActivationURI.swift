@@ -56,7 +56,7 @@ package struct ActivationURI: Sendable, Equatable {
 /// fleet token stays valid for other devices.
 package struct FleetURI: Sendable, Equatable {
   package static let scheme = "approvaltoken-fleet"
-  fileprivate static let prefix = "\(scheme)://register?"
+  package static let prefix = "\(scheme)://register?"
 
   /// As for `ActivationURI`.
   package var server: String

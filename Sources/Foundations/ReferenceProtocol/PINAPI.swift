@@ -5,6 +5,9 @@
 
 /// The rules for a PIN. The token enforces them; the server never receives a PIN.
 package struct PINPolicyDescription: Codable, Sendable, Equatable {
+  /// The maximum number of entries of `blockList`; a token refuses a policy with more.
+  package static let longestBlockList = 10_000
+
   /// The exact number of digits, 5 to 32.
   package var length: Int
   /// The maximum number of equal digits in a row (2 allows 11 but not 111); nil for no limit.

@@ -29,7 +29,8 @@ package struct BoardProfile: Sendable, Equatable {
     package var usb: USB?
     package var entry = EntrySettings()
     /// The cost of key derivation from a PIN on this board: the binary logarithm of scrypt's N. 15 takes 32 MiB. It
-    /// applies to PINs that are set from now on; each stored record contains its own parameters.
+    /// applies to PINs that are set from now on; each stored record contains its own parameters. 18 would take more
+    /// memory than the key derivation allows.
     package var scryptLog2N = 15
 
     init(reading reader: inout TableReader) throws(TableReader.TableError) {
@@ -38,7 +39,7 @@ package struct BoardProfile: Sendable, Equatable {
       try reader.checkRenamed("entry_idle_s", to: "entry_idle_seconds")
       try reader.duration("entry_idle_seconds", 5...120, &entry.idle)
       entry.feedback = try reader.choice("feedback", of: EntrySettings.Feedback.self, default: entry.feedback)
-      if reader.has("scrypt_log2_n") { scryptLog2N = try reader.number("scrypt_log2_n", 14...18) }
+      if reader.has("scrypt_log2_n") { scryptLog2N = try reader.number("scrypt_log2_n", 14...17) }
       try reader.finish()
     }
   }

@@ -48,7 +48,8 @@ extension CommandError {
     case let fault as TokenServerError: self.init(fault)
     case let fault as StateStoreError: self.init(fault)
     case let error as any ReportedError: self.init(error)
-    case let failure as BoardCatalog.CatalogError: self.init(.badData, "\(failure)")
+    case let failure as BoardCatalog.CatalogError:
+      if case .unknown = failure { self.init(.usage, "\(failure)") } else { self.init(.badData, "\(failure)") }
     case let ending as PanelDialog.EntryError:
       self.init(
         ending.number == nil ? .unavailable : .refused, ending.explanation, number: ending.number,

@@ -12,7 +12,7 @@ package struct Doctor: DaemonCommand {
   @Flag(
     help: """
       Delete the times that token servers have reported. They are used while this board's clock is not set; a time \
-      that is wrong prevents a connection to its server. Without this flag nothing is written.
+      that is wrong prevents a connection to its server. Nothing else deletes or changes stored data.
       """)
   package var forgetServerTimes = false
 

@@ -7,7 +7,11 @@ import Glibc
 struct Simulate: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "simulate", abstract: "Control the simulated board: press its button, read its LED.",
-    discussion: "Only for a service with a simulated board. Any process that may open the control socket can do this.",
+    discussion: """
+      Only for a service with a simulated board. Any process that may open the control socket can do this. A press \
+      or key is reported as ignored if nothing is shown, the guard time has not passed, or the keypad is unplugged; \
+      not if what is shown wants another input.
+      """,
     subcommands: [
       Press.self, Hold.self, Double.self, NotMe.self, Keys.self, Custom.self, Key.self, Badge.self, Finger.self,
       LED.self, Panel.self,

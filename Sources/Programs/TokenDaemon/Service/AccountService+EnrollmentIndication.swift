@@ -15,8 +15,10 @@ extension AccountService {
   func indication(ofFailure error: any Error) -> Indication? {
     if error is PanelDialog.EntryError || error is CancellationError { return nil }
     if case TokenServerError.noNetwork = error { return .enrollmentFailed(cause: 1) }
+    // Neither the server nor the URI is at fault.
+    if error is StateStoreError { return .enrollmentFailed(cause: 5) }
     return switch CommandError(explaining: error)?.code {
-    case .unavailable: .enrollmentFailed(cause: 2)
+    case .unavailable where error is TokenServerError: .enrollmentFailed(cause: 2)
     case .refused: .enrollmentFailed(cause: 3)
     case .badData: .enrollmentFailed(cause: 4)
     default: .enrollmentFailed(cause: 5)

@@ -40,7 +40,8 @@ extension Backends {
   }
 
   static func notAnEnrollmentURI(_ kinds: [any ServerBackend.Type]) -> String {
-    "not an enrollment URI: one begins with \(uriPrefixes(of: kinds).enumerated(with: "or"))"
+    let registering = kinds.compactMap { $0 as? any FleetRegistration.Type }.map { $0.registrationPrefix }
+    return "not an enrollment URI: one begins with \((uriPrefixes(of: kinds) + registering).enumerated(with: "or"))"
   }
 
   /// Each once.

@@ -181,6 +181,11 @@ extension ConfigurationFile {
     application.maxPINRepeats = try within(
       1...PIN.longest, policy.maxRepeats, "application.pin_policy.max_repeats")
     application.pinSequencesAllowed = policy.sequencesAllowed ?? false
+    if let count = policy.blockList?.count, count > PINPolicyDescription.longestBlockList {
+      throw ConfigurationError(
+        "\"application.pin_policy.block_list\" has \(count) PINs; tokens take at most "
+          + "\(PINPolicyDescription.longestBlockList)")
+    }
     for blocked in policy.blockList ?? [] {
       guard blocked.utf8.count == application.pinLength, blocked.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
         throw ConfigurationError(

@@ -90,8 +90,9 @@ extension EndToEnd {
         atPath: state, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
       for (name, mode) in [("vault.sqlite3", 0o600), ("device-secret", 0o400)] {
         let contents = Data(count: name == "device-secret" ? 32 : 0)
-        FileManager.default.createFile(
-          atPath: "\(state)/\(name)", contents: contents, attributes: [.posixPermissions: mode])
+        #expect(
+          FileManager.default.createFile(
+            atPath: "\(state)/\(name)", contents: contents, attributes: [.posixPermissions: mode]))
       }
       for (words, code) in [(["accounts"], 65), (["log", "--verify"], 65), (["doctor"], 1)] as [([String], Int32)] {
         let outcome = try await run(Program.token, words + ["--state", state])

@@ -59,7 +59,7 @@ import Vault
     }
     let others: [any Error] = [
       StateStoreError.io(call: "write", reason: "disk full"), StateStoreError.corrupt(.account(AccountID("alice"))),
-      StateStoreError.corrupt(.deviceSecret), StateStoreError.newerFormat(2, known: 1),
+      StateStoreError.corrupt(.encryptedRecord), StateStoreError.newerFormat(2, known: 1),
       CryptographyError.libraryFailure("no memory"),
     ]
     for error in others { #expect(accounts.indication(ofFailure: error) == .enrollmentFailed(cause: 5), "\(error)") }

@@ -3,7 +3,6 @@ import ApprovalTestKit
 import Boards
 import ControlProtocol
 import FrontPanel
-import HTTP
 import MobileAuth
 import SQLite
 import Secrets
@@ -228,23 +227,6 @@ import Vault
     #expect(try fixture.vault.servers().map(\.kind) == ["reference"])
     try await fixture.enroll("mail")
     #expect(try fixture.vault.servers().map(\.kind) == ["oath"])
-  }
-
-  /// Fails if `doctor` says that an AM can be reached to which it has sent nothing.
-  @Test("An AM without accounts is contacted, too") func reachWithoutAccounts() async throws {
-    let fixture = try ServiceFixture()
-    let url = "https://am.example:8443/am/json/alpha"
-    let record = TokenServerRecord(
-      id: TokenServerID("am.example"), kind: "pingam", url: url, secrets: CertificatePins([]).encoded)
-    let backends = Backends(fixture.vault) { trust in
-      RecordingHTTPTransport { request throws(HTTPTransportError) in
-        try trust.check(request)
-        throw .unreachable("no route to \(request.url)")
-      }
-    }
-    let backend = try #require(try backends.operations.backend(of: record) as? any ReachCheck)
-    let fault = TokenServerError.unreachable("the token server cannot be reached: no route to \(url)")
-    await #expect(throws: fault) { try await backend.reach(record, accounts: []) }
   }
 
   /// The policies are `[]`. Without a message, the command would end with another exit code.

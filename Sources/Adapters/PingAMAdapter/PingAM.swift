@@ -9,13 +9,11 @@ package enum PingAM {
   /// The `kind` of `TokenServerRecord` for AM.
   package static let kind = "pingam"
 
-  /// Checks that the AM of each account is reachable and trusted, or that of the server if no account has keys. AM does
-  /// not report whether it still knows the accounts.
-  package static func reach(
-    _ server: TokenServerRecord, _ accounts: [AccountRecord], over http: any HTTPTransport
-  ) async throws {
+  /// Checks that the AM of each account is reachable and trusted. AM does not report whether it still knows the
+  /// accounts.
+  package static func reach(_ accounts: [AccountRecord], over http: any HTTPTransport) async throws {
     let urls = Set(try accounts.compactMap { try Mechanism($0)?.metadata.authenticationURL })
-    for url in urls.isEmpty ? [server.url] : urls.sorted() { try await PingAMHTTPClient(http: http).reach(url) }
+    for url in urls.sorted() { try await PingAMHTTPClient(http: http).reach(url) }
   }
 
   /// Returns a mailbox name of 128 random bits in hexadecimal.

@@ -21,7 +21,7 @@ extension PingAMBackend: FormerAccounts {
 
 extension PingAMBackend: ReachCheck {
   package func reach(_ server: TokenServerRecord, accounts: [AccountRecord]) async throws {
-    try await PingAM.reach(server, accounts, over: try http(to: server, of: accounts))
+    try await PingAM.reach(accounts, over: try http(to: server, of: accounts))
   }
 }
 

@@ -58,7 +58,7 @@ package struct PingAMBackend: ServerBackend {
 
   func http(to server: TokenServerRecord, of accounts: [AccountRecord]) throws -> any HTTPTransport {
     let mechanisms = accounts.compactMap { try? Mechanism($0) }
-    let addresses = [server.url] + mechanisms.flatMap { [$0.metadata.registrationURL, $0.metadata.authenticationURL] }
+    let addresses = mechanisms.flatMap { [$0.metadata.registrationURL, $0.metadata.authenticationURL] }
     return try context.http(to: server.id, at: addresses, pins: CertificatePins(server).pins)
   }
 

@@ -36,6 +36,9 @@ extension EndToEnd {
         #expect(try await fixture.token.accounts() == [.init(account: "ann", stage: "active")])
         let doctor = try await fixture.token.command("doctor", "--authorities", fixture.folder.file("am.pem"))
         #expect(doctor.output.contains("it cannot report whether registrations are valid"), "\(doctor)")
+        try await fixture.token.command("remove", "ann").succeeded()
+        let without = try await fixture.token.command("doctor", "--authorities", fixture.folder.file("am.pem"))
+        #expect(without.output.contains("no active account there; not contacted"), "\(without)")
       }
     }
 

@@ -264,21 +264,6 @@ import Testing
     #expect(try await fixture.token.pendingRequests().isEmpty)
   }
 
-  @Test(
-    "A server that answers no poll is not connected, and each attempt polls all", arguments: [1, 2], [true, false])
-  func noPollIsAnswered(accounts: Int, isOffline: Bool) async throws {
-    let fixture = try PrivacyIDEAFixture(accounts: accounts)
-    if isOffline { fixture.weather.forecast.withLock { $0 = Array(repeating: .neverArrives, count: 10) } }
-    fixture.server.state.withLock { $0.failures = Array(repeating: FakePushServer.error(400, 905), count: 10) }
-    for attempt in 1...3 {
-      await #expect(throws: TokenServerError.self) {
-        var hints = fixture.token.hints().makeAsyncIterator()
-        _ = try await hints.next()
-      }
-      #expect(fixture.http.requests.count == attempt * accounts)
-    }
-  }
-
   @Test("The outcome of a request is whether it is still listed") func outcomeOfARequestIsWhetherItIsStillListed()
     async throws
   {

@@ -232,6 +232,18 @@ import Testing
     _ = try? await running.finished()
   }
 
+  /// Fails if a proxy that keeps streams back delays a login by the whole time after which a stream is dead.
+  @Test("After long polls, a stream must not be silent for long") func silentTrial() async throws {
+    let server = try FakeServer()
+    let feed = feed(server, server.makeHTTPTransport())
+    feed.memory.silentStreams = EventFeed.silentStreamsBeforePolling - 1
+    let running = Task { try await feed.run { _ in } }
+    await server.clock.untilAsleep()
+    server.clock.advance(by: EventFeed.firstSilence)
+    await #expect(throws: TokenServerError.self) { try await running.finished() }
+    #expect(feed.memory.silentStreams == EventFeed.silentStreamsBeforePolling)
+  }
+
   /// Fails if a server that responds at once makes the token send, and sign, requests without a pause.
   @Test("Long polls that end at once are at most one in a second", arguments: [200, 204]) func pacedPolls(status: Int)
     async throws

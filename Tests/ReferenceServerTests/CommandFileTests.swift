@@ -77,11 +77,13 @@ import Testing
     try withServer(onPostgreSQL: false) { _, folder in
       let draft = folder + "/server.new-0123abcd"
       try FileManager.default.createDirectory(atPath: draft, withIntermediateDirectories: false)
+      try FileManager.default.createDirectory(atPath: folder + "/server.new-host", withIntermediateDirectories: false)
       let made = try run(program, ["init", "--directory", folder + "/server"])
+      #expect(!made.errors.contains("new-host"), "\(made.errors)")
       #expect(made.status == 0 && made.errors.contains("warning: \(draft) is of an init"), "\(made.errors)")
       let other = try run(program, ["init", "--directory", folder + "/other"])
       #expect(other.status == 0 && other.errors.isEmpty, "\(other.errors)")
-      #expect(try files(in: folder) == ["other", "server", "server.new-0123abcd"])
+      #expect(try files(in: folder) == ["other", "server", "server.new-0123abcd", "server.new-host"])
     }
   }
 

@@ -28,6 +28,15 @@ import Testing
     }
   }
 
+  /// Not by SIGPIPE, which would end the command without the advice.
+  @Test("A result for a pipe whose reader has ended is an error") func endedReader() throws {
+    let directory = try ServerDirectories.new()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let line = "{ sleep 1; \"$0\" api-client add portal --directory \"$1\"; echo $? >&2; } | true"
+    let lost = try run("/bin/sh", ["-c", line, BuiltProgram.path("token-server"), directory])
+    #expect(lost.errors.contains("for another") && lost.errors.hasSuffix("69\n"), "\(lost.errors)")
+  }
+
   @Test("A warning that cannot be written does not end a command", arguments: ["2>/dev/full", "2>&-"])
   func lostWarning(redirection: String) throws {
     let directory = try ServerDirectories.new()

@@ -233,7 +233,7 @@ import Testing
     let address = try Self.address(of: server)
     #expect(try server.curl(address + "/healthz").expect(200).text == "ok\n")
     #expect(try server.curl(address + "/readyz").expect(200).text == "ready\n")
-    #expect(try server.curl(address + "/elsewhere").status == 404)
+    for path in ["/elsewhere", "//metrics", "/metrics/"] { try server.curl(address + path).expect(404) }
     kill(server.processIdentifier, SIGTERM)
     try await eventually("it is not ready") { try server.curl(address + "/readyz").status != 200 ? () : nil }
     #expect(try server.curl(address + "/readyz").expect(503).text == "draining\n")

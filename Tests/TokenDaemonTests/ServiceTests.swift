@@ -24,6 +24,12 @@ import Vault
     fixture.events.yield(.accountLost(AccountID("mail")))
     fixture.events.yield(.rosterChanged)
     try await fixture.until(.mustEnroll)
+    // An enrollment that was not finished changes nothing.
+    let shop = try fixture.vault.account(AccountID("shop"))
+    try fixture.vault.put(
+      AccountRecord(
+        id: AccountID("mail"), server: shop.server, profile: "mail", stage: .enrolling, enrollment: EnrollmentID("2"),
+        secrets: shop.secrets), nil)
     fixture.service.reload()
     try await Task.sleep(for: .milliseconds(300))
     #expect(await fixture.board.panel.showing == .mustEnroll)

@@ -184,12 +184,13 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
       state.lastRound = environment.now
       let kept = accounts.map(\.id).filter { state.pollStates[$0]?.isGone != true }
       let faults = kept.compactMap { state.pollStates[$0]?.trouble }.compactMap { TokenServerError(everywhere: $0) }
-      guard let fault = faults.first, faults.count == kept.count else { return nil }
+      guard faults.count == kept.count else { return nil }
       for id in kept {
         if case .forbidden = state.pollStates[id]?.trouble { continue }
         state.pollStates[id]?.nextPoll = now
       }
-      return fault
+      // After this one the listener waits longer: only if it is that of all.
+      return faults.first { if case .switchedOff = $0 { false } else { true } } ?? faults.first
     }
     if let fault { throw fault }
   }

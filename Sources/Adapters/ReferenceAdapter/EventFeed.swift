@@ -9,6 +9,8 @@ import Synchronization
 struct EventFeed: Sendable {
   /// The server sends a heartbeat every 20 s; a stream without data for more than two heartbeats is dead.
   static let silence = Duration.seconds(45)
+  /// How long a stream may be silent at first if the one before it was, or if long polling was used before.
+  static let firstSilence = Duration.seconds(5)
   /// The number of streams that ended without a single byte before long polling is used.
   static let silentStreamsBeforePolling = 2
   /// How long long polling is used before a stream is tried again: a proxy may have blocked it for a while.
@@ -135,10 +137,12 @@ struct EventFeed: Sendable {
   private func watch(_ pulse: Pulse) async throws {
     while true {
       let last = pulse.last
-      try await environment.sleep(until: last + Self.silence)
+      // The server sends the first bytes at once. After a silent stream, or long polls, nothing else brings hints now.
+      let limit = pulse.hasBeaten || memory.silentStreams == 0 ? Self.silence : Self.firstSilence
+      try await environment.sleep(until: last + limit)
       guard pulse.last == last else { continue }
       memory.silentStreams += pulse.hasBeaten ? 0 : 1
-      throw TokenServerError.unreachable("the event stream was silent for \(Self.silence)")
+      throw TokenServerError.unreachable("the event stream was silent for \(limit)")
     }
   }
 

@@ -154,8 +154,16 @@ extension Doctor: OneShotCommand {
     for record in try vault.servers() {
       do {
         let troubles = Mutex<[String]>([])
-        if let backend = try backends.operations.backend(of: record) as? any ReachCheck {
-          try await backend.reach(record, accounts: backends.accounts(at: record))
+        let backend = try backends.operations.backend(of: record)
+        let accounts = try backends.accounts(at: record)
+        // Only the servers of this capability know the device without an account.
+        guard backend is any FleetRegistration || accounts.contains(where: { $0.stage == .active }) else {
+          findings.append(
+            CheckResult(verdict: .note, subject: "server \(record.id)", text: "no active account there; not contacted"))
+          continue
+        }
+        if let backend = backend as? any ReachCheck {
+          try await backend.reach(record, accounts: accounts)
           findings.append(
             CheckResult(
               verdict: .good, subject: "server \(record.id)",

@@ -16,6 +16,7 @@ struct Main {
 
   static func main() {
     forbidCrashReports()
+    occupyClosedStandardStreams()
     MainThread.run { await serve() }
   }
 

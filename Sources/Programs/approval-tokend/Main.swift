@@ -7,6 +7,7 @@ import Threads
 struct Main {
   static func main() {
     forbidCrashReports()
+    occupyClosedStandardStreams()
     MainThread.run { await DaemonCommandLine.run() }
   }
 }

@@ -56,9 +56,34 @@ struct AccountService: Sendable {
     }
     request.waitsForNetwork = { show(enrollment: $0 ? .lookingForNetwork : .talkingToServer) }
     show(enrollment: .talkingToServer)
-    // An enrollment that fails may have changed an account that is in use, for example by a PIN that is required now.
-    defer { service.reload() }
-    return try await backends.enrollWhenConnected(request)
+    let former = try recordsInUse()
+    do {
+      let response = try await backends.enrollWhenConnected(request)
+      service.reload()
+      return response
+    } catch {
+      // It may have changed an account that is in use, for example by a PIN that is required now.
+      if let present = try? recordsInUse(), present == former { service.followMailboxes() } else { service.reload() }
+      throw error
+    }
+  }
+
+  /// What the clients of the servers are made of: the active accounts and their servers.
+  private func recordsInUse() throws -> [RecordInUse] {
+    let accounts = try vault.accounts().filter { $0.stage == .active }
+    let servers = try vault.servers().filter { server in accounts.contains { $0.server == server.id } }
+    return accounts.map { RecordInUse(name: "\($0.id) \($0.enrollment.text)", pin: $0.pin, secrets: $0.secrets) }
+      + servers.map { RecordInUse(name: "\($0.url) \($0.registration.text)", pin: nil, secrets: $0.secrets) }
+  }
+
+  private struct RecordInUse: Equatable {
+    let name: String
+    let pin: PINMetadata?
+    let secrets: SecretBytes
+
+    static func == (one: Self, other: Self) -> Bool {
+      one.name == other.name && one.pin == other.pin && SecretBytes.constantTimeEqual(one.secrets, other.secrets)
+    }
   }
 
   /// Logs in. An existing session is logged out first, also one of the same account.

@@ -221,7 +221,8 @@ final class TokenService: Service, UserState {
     for account in damaged { logger.error("\(StateStoreError.corrupt(.account(account)))") }
     let lostAnswers = try vault.takeLostAnswers(in: self.environment)
     for server in inbox.connectivity.all.keys { inbox.forget(server) }
-    let active = Set(accounts.filter { $0.stage == .active }.map(\.server))
+    let activeAccounts = accounts.filter { $0.stage == .active }
+    let active = Set(activeAccounts.map(\.server))
     let enrolled = try active.union(vault.servers(of: damaged))
     let report = reporter()
     let environment = environment.reporting(to: report)
@@ -231,11 +232,11 @@ final class TokenService: Service, UserState {
       inbox.connectivity.set(.stopped, to: $0)
     }
     let isAnyLost = state.withLock { state in
-      let present = Set(accounts.map(\.id))
+      let present = Set(activeAccounts.map(\.id))
       if !present.isSubset(of: state.accounts) { state.lost = [] }
       state.accounts = present
       state.servers = Dictionary(servers.map { ($0.id, $0) }) { first, _ in first }
-      if let session = state.session, !accounts.contains(where: { $0.id == session.account && $0.stage == .active }) {
+      if let session = state.session, !activeAccounts.contains(where: { $0.id == session.account }) {
         state.session = nil
       }
       return !state.lost.isEmpty
@@ -244,7 +245,7 @@ final class TokenService: Service, UserState {
     let handler = Handler(
       servers: servers, enrolled: enrolled, inbox: inbox, panelTasks: panelTasks, drivers: backends.context.drivers,
       waits: waits, panel: panel, stateStore: vault,
-      mustEnroll: isAnyLost || !damaged.isEmpty || !accounts.contains { $0.stage == .active }
+      mustEnroll: isAnyLost || !damaged.isEmpty || activeAccounts.isEmpty
         || accounts.contains { $0.stage == .mustEnrollAgain },
       recordsTexts: recordsTexts, in: environment)
     let listeners = Listeners(

@@ -24,8 +24,10 @@ struct CommonOptions: ParsableArguments {
   /// - Throws: exit code 69, after a message, if it cannot be written.
   func print(_ value: some Encodable, _ text: @autoclosure () -> String, ifLost advice: String? = nil) throws {
     // Sanitize each line, because devices and portals control parts of the text.
-    Swift.print(json ? String(decoding: JSON.encode(value), as: UTF8.self).escapedForDisplay : text().sanitizedLines)
-    guard fflush(nil) == 0 else {
+    let result = json ? String(decoding: JSON.encode(value), as: UTF8.self).escapedForDisplay : text().sanitizedLines
+    // The reader of a pipe may have ended.
+    signal(SIGPIPE, SIG_IGN)
+    guard ServerDirectory.writeAll(Array("\(result)\n".utf8), to: STDOUT_FILENO) else {
       let fault = "cannot write to standard output: \(String(cString: strerror(errno)))"
       complain("Error: \(fault)\(advice.map { "; \($0)" } ?? "")")
       throw ExitCode(69)

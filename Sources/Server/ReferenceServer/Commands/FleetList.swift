@@ -34,8 +34,9 @@ struct FleetList {
     guard fields.count == 2, !line.contains("\"") else {
       throw CommandError("line \(number) must be a user, a comma and a host, without quotation marks")
     }
-    guard let user = try? validated(String(fields[0]), as: "a user") else {
-      throw CommandError("line \(number): a user must have 1 to 128 bytes without spaces and control characters")
+    let user: String
+    do { user = try validated(String(fields[0]), as: "a user") } catch {
+      throw CommandError("line \(number): \(error.message)")
     }
     guard isHost(fields[1]) else {
       throw CommandError("line \(number): a host has 1 to 63 of a-z, 0-9 and \"-\", and does not begin with \"-\"")

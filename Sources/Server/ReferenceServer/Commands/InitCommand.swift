@@ -79,7 +79,11 @@ struct InitCommand: AsyncParsableCommand {
     let parent = String(path.dropLast(name.count))
     let entries = (try? FileManager.default.contentsOfDirectory(atPath: parent.isEmpty ? "." : parent)) ?? []
     for entry in entries.sorted() where entry.hasPrefix("\(name).new-") {
-      complain("warning: \(parent)\(entry) is of an init that was interrupted, and has private keys: delete it")
+      let end = entry.dropFirst(name.count + 5)
+      guard end.count == 8, end.allSatisfy({ "0123456789abcdef".contains($0) }) else { continue }
+      complain(
+        "warning: \(parent)\(entry) is of an init that was interrupted or still runs, and has private keys: if none runs, "
+          + "delete it")
     }
   }
 

@@ -91,16 +91,22 @@ struct ServerDirectory: Sendable {
   }
 
   private static func fill(_ descriptor: Int32, with bytes: [UInt8], _ path: String) throws {
+    guard writeAll(bytes, to: descriptor) else {
+      throw DirectoryError(description: "cannot write \(path): \(String(cString: strerror(errno)))")
+    }
+    guard fsync(descriptor) == 0 else { throw DirectoryError(description: "cannot write \(path) durably") }
+  }
+
+  /// - Returns: false after an error, which `errno` names.
+  static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
     var written = 0
     while written < bytes.count {
       let count = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress! + written, bytes.count - written) }
       if count < 0, errno == EINTR { continue }
-      guard count > 0 else {
-        throw DirectoryError(description: "cannot write \(path): \(String(cString: strerror(errno)))")
-      }
+      guard count > 0 else { return false }
       written += count
     }
-    guard fsync(descriptor) == 0 else { throw DirectoryError(description: "cannot write \(path) durably") }
+    return true
   }
 
   /// Takes the lock of the directory: two servers on one database would each notify only the devices connected to it.

@@ -46,10 +46,8 @@ struct OuterMiddleware: RouterMiddleware {
     return response
   }
 
-  /// The router ignores empty segments of a path. A proxy need not, and a rule of it for the path would be passed by.
   private static func requireExact(_ path: String) throws {
-    let segments = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst()
-    guard path != "/", segments.contains(where: \.isEmpty) else { return }
+    if path.isExactPath { return }
     if path.hasPrefix("/device/") { throw DeviceAPIError(.notFound) }
     throw ResponseError.notFound
   }
@@ -122,5 +120,14 @@ extension DeviceAPIError {
     case .challenge(let value): [.wwwAuthenticate: value]
     case .retryAfter(let seconds): [.retryAfter: "\(seconds)"]
     }
+  }
+}
+
+extension String {
+  /// Whether the path has no empty segment. The router ignores empty ones. A proxy need not, and its rule for the path
+  /// would be passed by.
+  var isExactPath: Bool {
+    let segments = utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst()
+    return self == "/" || !segments.contains(where: \.isEmpty)
   }
 }

@@ -149,6 +149,7 @@ private struct AllowMiddleware: RouterMiddleware {
   func handle(
     _ request: Request, context: Context, next: (Request, Context) async throws -> Response
   ) async throws -> Response {
+    guard request.uri.path.isExactPath else { throw HTTPError(.notFound) }
     do { return try await next(request, context) } catch let error as HTTPError where error.status == .notFound {
       guard let methods = allowed.value(for: request.uri.path) else { throw error }
       return Response(status: .methodNotAllowed, headers: [.allow: methods])

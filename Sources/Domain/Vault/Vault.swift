@@ -174,22 +174,33 @@ package final class Vault: Sendable {
   func transaction<Result: Sendable>(
     erasingAfter isErasing: @Sendable (Result) -> Bool, _ body: @Sendable (borrowing Connection) throws -> Result
   ) throws(StateStoreError) -> Result {
+    // This is compiled for each type of result, and `write` once.
+    let outcome = Outcome<Result>()
+    try write { connection in
+      let result = try body(connection)
+      outcome.value.withLock { $0 = result }
+      return isErasing(result)
+    }
+    guard let result = outcome.value.withLock({ $0 }) else { throw .io(call: "vault", reason: "there is no result") }
+    return result
+  }
+
+  /// - Parameter body: returns whether it has removed or replaced a secret.
+  private func write(_ body: @Sendable (borrowing Connection) throws -> Bool) throws(StateStoreError) {
     threadWillBlock()
-    return try mappingStateStoreErrors {
+    try mappingStateStoreErrors {
       try storage.withLock { storage in
         try writing {
           let changes = deferredChanges
-          let result = try storage.connection.transaction { connection in
+          let erasing = try storage.connection.transaction { connection in
             var counts = HourlyCounts()
             for change in changes { try apply(change, &counts, on: connection) }
             return try body(connection)
           }
           knownIntents.forget()
           deferred.withLock { $0.removeFirst(changes.count) }
-          let erasing = isErasing(result)
           if isChangedElsewhere.exchange(false, ordering: .relaxed) || erasing { storage.hasResidue = true }
           storage.eraseResidue(waits: erasing)
-          return result
         }
       }
     }
@@ -281,4 +292,8 @@ package final class Vault: Sendable {
       return try storage.withLock { try $0.connection.snapshot(body) }
     }
   }
+}
+
+private final class Outcome<Value: Sendable>: Sendable {
+  let value = Mutex<Value?>(nil)
 }

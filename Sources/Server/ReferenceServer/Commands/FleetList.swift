@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
 
 /// The boards of a fleet, as an administrator lists them: CSV with the header `user,host`, without quotes.
 struct FleetList {

@@ -15,8 +15,8 @@ final class PermissionsOnTheBench {
   private static let permission = "/tmp/permission"
   /// As `udev/README.md` has it, for the keypads of both sockets.
   private static let keypadRule =
-    #"ACTION!="remove", SUBSYSTEM=="usb", ENV{DEVTYPE}=="usb_device", ATTR{idVendor}=="1d6b", ATTR{idProduct}=="010[45]","#
-    + #" GROUP:="approval-token", MODE:="0660""#
+    #"ACTION!="remove", SUBSYSTEM=="usb", ENV{DEVTYPE}=="usb_device", ATTR{idVendor}=="1d6b","#
+    + #" ATTR{idProduct}=="010[45]", GROUP:="approval-token", MODE:="0660""#
 
   init() throws {
     // udevd reads rules again only when it has nothing else to do, and answers after that.

@@ -111,7 +111,8 @@ import Vault
     for task in running { try await task.finished() }
   }
 
-  /// A server that refuses each enrollment, after a PIN was chosen for the account.
+  /// A server that refuses each enrollment: that of "again" after it has lost the account, others after a PIN was chosen
+  /// for the account.
   private struct RefusingBackend: ServerBackend {
     static let kind = "refusing"
     static let displayName = "refusing"
@@ -125,7 +126,12 @@ import Vault
 
     func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
       var account = try context.store.account(AccountID("ann"))
-      account.pin = PINMetadata(.token, length: 5)
+      if request.uri == "refusing:again" {
+        account.id = AccountID("bob")
+        account.stage = .mustEnrollAgain
+      } else {
+        account.pin = PINMetadata(.token, length: 5)
+      }
       try context.store.put(account, nil)
       throw TokenServerError.refused("no")
     }
@@ -148,9 +154,7 @@ import Vault
     }
   }
 
-  @Test("A PIN that was chosen is required even if that enrollment failed") func pinIsRequired() async throws {
-    let panel = ScriptedPanel()
-    let fixture = try ServiceFixture(kinds: Backends.kinds + [RefusingBackend.self], panel: panel)
+  private func enrollAnn(in fixture: ServiceFixture) throws {
     let server = TokenServerRecord(
       id: TokenServerID("refusing"), kind: RefusingBackend.kind, url: "refusing:", secrets: SecretBytes(copying: []))
     try fixture.vault.put(server)
@@ -158,6 +162,26 @@ import Vault
       AccountRecord(
         id: AccountID("ann"), server: server.id, profile: "ann", stage: .active, secrets: SecretBytes(copying: [])),
       nil)
+  }
+
+  /// Fails if the LED does not say that an account must be enrolled again.
+  @Test("The accounts are read again if an enrollment was lost again") func lostAgain() async throws {
+    let panel = ScriptedPanel()
+    let fixture = try ServiceFixture(kinds: Backends.kinds + [RefusingBackend.self], panel: panel)
+    try enrollAnn(in: fixture)
+    let running = Task { _ = try? await fixture.service.run() }
+    await panel.until(challenges: 1)
+    #expect(await fails(EnrollmentOptions(uri: "refusing:again"), in: fixture))
+    await panel.until(challenges: 2)
+    #expect(panel.prompts.last == .confirmation)
+    running.cancel()
+    try await running.finished()
+  }
+
+  @Test("A PIN that was chosen is required even if that enrollment failed") func pinIsRequired() async throws {
+    let panel = ScriptedPanel()
+    let fixture = try ServiceFixture(kinds: Backends.kinds + [RefusingBackend.self], panel: panel)
+    try enrollAnn(in: fixture)
     let running = Task { _ = try? await fixture.service.run() }
     await panel.until(challenges: 1)
     #expect(panel.prompts.last == .confirmation)

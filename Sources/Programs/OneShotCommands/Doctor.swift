@@ -158,6 +158,8 @@ extension Doctor: OneShotCommand {
         let accounts = try backends.accounts(at: record)
         // Only the servers of this capability know the device without an account.
         guard backend is any FleetRegistration || accounts.contains(where: { $0.stage == .active }) else {
+          // One-time passwords have no server.
+          guard try backends.client(for: record) != nil else { continue }
           findings.append(
             CheckResult(verdict: .note, subject: "server \(record.id)", text: "no active account there; not contacted"))
           continue

@@ -68,11 +68,15 @@ struct AccountService: Sendable {
     }
   }
 
-  /// What the clients of the servers are made of: the active accounts and their servers.
+  /// What the clients of the servers are made of, which are the active accounts and their servers, and what the LED says
+  /// of others.
   private func recordsInUse() throws -> [RecordInUse] {
-    let accounts = try vault.accounts().filter { $0.stage == .active }
+    let all = try vault.accounts()
+    let accounts = all.filter { $0.stage == .active }
     let servers = try vault.servers().filter { server in accounts.contains { $0.server == server.id } }
-    return accounts.map { RecordInUse(name: "\($0.id) \($0.enrollment.text)", pin: $0.pin, secrets: $0.secrets) }
+    let others = all.filter { $0.stage == .mustEnrollAgain }
+    return others.map { RecordInUse(name: "\($0.id)", pin: nil, secrets: SecretBytes(copying: [])) }
+      + accounts.map { RecordInUse(name: "\($0.id) \($0.enrollment.text)", pin: $0.pin, secrets: $0.secrets) }
       + servers.map { RecordInUse(name: "\($0.url) \($0.registration.text)", pin: nil, secrets: $0.secrets) }
   }
 

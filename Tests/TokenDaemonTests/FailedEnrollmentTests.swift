@@ -111,8 +111,8 @@ import Vault
     for task in running { try await task.finished() }
   }
 
-  /// A server that refuses each enrollment: that of "again" after it has lost the account, others after a PIN was chosen
-  /// for the account.
+  /// A server that refuses each enrollment: that of "again" after it has lost the account, others after a PIN was
+  /// chosen for the account.
   private struct RefusingBackend: ServerBackend {
     static let kind = "refusing"
     static let displayName = "refusing"

@@ -68,8 +68,8 @@ struct AccountService: Sendable {
     }
   }
 
-  /// What the clients of the servers are made of, which are the active accounts and their servers, and what the LED says
-  /// of others.
+  /// What the clients of the servers are made of, which are the active accounts and their servers, and what the LED
+  /// says of others.
   private func recordsInUse() throws -> [RecordInUse] {
     let all = try vault.accounts()
     let accounts = all.filter { $0.stage == .active }

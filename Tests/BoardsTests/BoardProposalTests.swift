@@ -45,6 +45,12 @@ import Testing
     #expect(try parsed(proposal).lines?.button.offset == 17)
   }
 
+  @Test("A label with control characters is proposed with a description that has none") func strangeLabel() throws {
+    let proposal = BoardProposal(chips: [chip("3x\u{202E}", ["", "", "", ""])], keypads: [], known: [])
+    let profile = try parsed(proposal)
+    #expect(profile.description == "Button and LED on 3x" && profile.lines?.chips == ["3x\u{202E}"])
+  }
+
   @Test("Uses lines with descriptive names") func usesLinesWithDescriptiveNames() throws {
     let names = ["", "BUZZER", "my deny", "LED_BLUE", "LED_RED", "", "Button \"1\"\\", "led green"]
     let proposal = BoardProposal(chips: [chip("panel", names)], keypads: [], known: [])

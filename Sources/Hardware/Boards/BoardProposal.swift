@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DisplayText
 package import GPIO
 package import USBKeypad
 
@@ -36,7 +37,7 @@ package struct BoardProposal: Sendable, Equatable {
       """
       # Proposed by `approval-token board probe`: \(source).
       name = "my-board"
-      description = \(quoted("Button and LED on \(chip.label)"))
+      description = \(quoted("Button and LED on \(chip.label.sanitized)"))
       kind = "gpio"
 
       [gpio]

@@ -77,3 +77,11 @@ extension AccountRecord {
       && SecretBytes.constantTimeEqual(secrets, other.secrets)
   }
 }
+
+extension TokenServerRecord {
+  /// As `AccountRecord.isSame(as:)`.
+  package func isSame(as other: TokenServerRecord) -> Bool {
+    id == other.id && kind == other.kind && url == other.url && registration == other.registration
+      && SecretBytes.constantTimeEqual(secrets, other.secrets)
+  }
+}

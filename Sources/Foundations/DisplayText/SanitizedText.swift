@@ -13,7 +13,7 @@ extension String {
   }
 
   /// The text for a new name, at most 200 scalars: `isSafeName`, unless it is empty.
-  package var sanitizedName: String { shown(atMost: 200) { $0.isDangerousToShow || $0.isInvisible ? nil : $0 } }
+  package var sanitizedName: String { shown(atMost: 200) { $0.isUnsafeInNames ? nil : $0 } }
 
   /// The text for display with its line feeds, shortened. Other control and format characters are removed.
   /// - Parameter limit: the maximum length in Unicode scalars.
@@ -67,7 +67,7 @@ extension String {
 
   /// Whether it has no characters that are invisible or that `sanitized` removes, with which it could look like another
   /// name. A name that is stored already is not refused for them.
-  package var isSafeName: Bool { !unicodeScalars.contains { $0.isDangerousToShow || $0.isInvisible } }
+  package var isSafeName: Bool { !unicodeScalars.contains { $0.isUnsafeInNames } }
 
   package var hasControlCharacters: Bool { unicodeScalars.contains { $0.properties.generalCategory == .control } }
 }
@@ -83,6 +83,8 @@ extension Unicode.Scalar {
     }
   }
 
-  /// Whether it is shown as nothing, or, as the empty Braille pattern U+2800, as a blank.
-  fileprivate var isInvisible: Bool { value > 0x7E && (properties.isDefaultIgnorableCodePoint || value == 0x2800) }
+  /// Whether it must not be shown, or is shown as nothing or, as the empty Braille pattern U+2800, as a blank.
+  fileprivate var isUnsafeInNames: Bool {
+    isDangerousToShow || (value > 0x7E && (properties.isDefaultIgnorableCodePoint || value == 0x2800))
+  }
 }

@@ -63,31 +63,22 @@ struct AccountService: Sendable {
       return response
     } catch {
       // It may have changed an account that is in use, for example by a PIN that is required now.
-      if let present = try? recordsInUse(), present == former { service.followMailboxes() } else { service.reload() }
+      if isChanged(since: former) { service.reload() } else { service.followMailboxes() }
       throw error
     }
   }
 
-  /// What the clients of the servers are made of, which are the active accounts and their servers, and what the LED
-  /// says of others.
-  private func recordsInUse() throws -> [RecordInUse] {
-    let all = try vault.accounts()
-    let accounts = all.filter { $0.stage == .active }
-    let servers = try vault.servers().filter { server in accounts.contains { $0.server == server.id } }
-    let others = all.filter { $0.stage == .mustEnrollAgain }
-    return others.map { RecordInUse(name: "\($0.id)", pin: nil, secrets: SecretBytes(copying: [])) }
-      + accounts.map { RecordInUse(name: "\($0.id) \($0.enrollment.text)", pin: $0.pin, secrets: $0.secrets) }
-      + servers.map { RecordInUse(name: "\($0.url) \($0.registration.text)", pin: nil, secrets: $0.secrets) }
+  /// What the service works with: the accounts that are not being enrolled, and the servers of the active ones.
+  private func recordsInUse() throws -> (accounts: [AccountRecord], servers: [TokenServerRecord]) {
+    let accounts = try vault.accounts().filter { $0.stage != .enrolling }
+    let active = Set(accounts.filter { $0.stage == .active }.map(\.server))
+    return (accounts, try vault.servers().filter { active.contains($0.id) })
   }
 
-  private struct RecordInUse: Equatable {
-    let name: String
-    let pin: PINMetadata?
-    let secrets: SecretBytes
-
-    static func == (one: Self, other: Self) -> Bool {
-      one.name == other.name && one.pin == other.pin && SecretBytes.constantTimeEqual(one.secrets, other.secrets)
-    }
+  private func isChanged(since former: (accounts: [AccountRecord], servers: [TokenServerRecord])) -> Bool {
+    guard let present = try? recordsInUse() else { return true }
+    return !present.accounts.elementsEqual(former.accounts) { $0.isSame(as: $1) }
+      || !present.servers.elementsEqual(former.servers) { $0.isSame(as: $1) }
   }
 
   /// Logs in. An existing session is logged out first, also one of the same account.

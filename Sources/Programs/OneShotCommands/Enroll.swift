@@ -31,7 +31,7 @@ extension Enroll: OneShotCommand {
         "only the service, with its device secret, can make the vault in \(state.directory): run `systemctl start "
           + "approval-token`, then enroll")
     }
-    let vault = try state.openVault(creating: try !state.hasVault)
+    let vault = try state.openVault(creating: true)
     var request = EnrollmentRequest(options(text))
     request.progress = showProgress
     let response = try await Backends(vault).enrollWhenConnected(request)

@@ -98,9 +98,7 @@ extension EndToEnd {
       }
       let uri = "otpauth://totp/a:b?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
       try Data(uri.utf8).write(to: URL(filePath: "\(state)/uri"))
-      for (words, code) in [
-        (["accounts"], 65), (["log", "--verify"], 65), (["doctor"], 1),
-      ] as [([String], Int32)] {
+      for (words, code) in [(["accounts"], 65), (["log", "--verify"], 65), (["doctor"], 1)] as [([String], Int32)] {
         let outcome = try await run(Program.token, words + ["--state", state])
         #expect(outcome.exit == .code(code), "\(outcome)")
         #expect((outcome.output + outcome.errors).contains("the vault is damaged: \(state)/vault.sqlite3 is empty"))

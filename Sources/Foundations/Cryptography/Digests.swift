@@ -2,11 +2,14 @@
 import COpenSSL
 package import Secrets
 
+/// OpenSSL looks up what `EVP_sha256()` returns at each use.
+nonisolated(unsafe) let sha256Digest = EVP_MD_fetch(nil, "SHA256", nil) ?? EVP_sha256()
+
 package enum SHA256 {
   /// 32 bytes.
   package static func hash(_ bytes: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 32)
-    precondition(EVP_Digest(bytes, bytes.count, &digest, nil, EVP_sha256(), nil) == 1)
+    precondition(EVP_Digest(bytes, bytes.count, &digest, nil, sha256Digest, nil) == 1)
     return digest
   }
 }
@@ -19,7 +22,7 @@ package enum HMACSHA256 {
     key.withExposedSecret { key in
       precondition(
         HMAC(
-          EVP_sha256(), key.baseAddress, Int32(key.count), message, message.count, &tag, nil) != nil)
+          sha256Digest, key.baseAddress, Int32(key.count), message, message.count, &tag, nil) != nil)
     }
     return tag
   }
@@ -47,7 +50,7 @@ package enum HKDF {
       let info = Array(info.utf8)
       let derived = key.withExposedSecret { key in
         EVP_PKEY_derive_init(context) == 1
-          && EVP_PKEY_CTX_set_hkdf_md(context, EVP_sha256()) == 1
+          && EVP_PKEY_CTX_set_hkdf_md(context, sha256Digest) == 1
           && EVP_PKEY_CTX_set1_hkdf_salt(context, salt, Int32(salt.count)) == 1
           && EVP_PKEY_CTX_set1_hkdf_key(
             context, key.bindMemory(to: UInt8.self).baseAddress, Int32(key.count)) == 1

@@ -81,4 +81,15 @@ final class EVPKey: Sendable {
     return EVP_DigestVerifyInit(context, nil, digest, nil, pointer) == 1
       && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
   }
+
+  /// As above, over bytes that are a digest already: costs less, because OpenSSL need not look up the digest.
+  func isValidSignature(_ signature: [UInt8], ofDigest digest: [UInt8]) -> Bool {
+    let context = EVP_PKEY_CTX_new(pointer, nil)
+    defer {
+      EVP_PKEY_CTX_free(context)
+      ERR_clear_error()
+    }
+    return EVP_PKEY_verify_init(context) == 1
+      && EVP_PKEY_verify(context, signature, signature.count, digest, digest.count) == 1
+  }
 }

@@ -47,7 +47,7 @@ package final class P256PrivateKey: Sendable {
 
   /// The signature as DER ECDSA-Sig-Value (RFC 3279 §2.2.3).
   package func derSignature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
-    try key.signature(for: message, digest: EVP_sha256(), size: 80)
+    try key.signature(for: message, digest: sha256Digest, size: 80)
   }
 
   /// As above, over bytes that are a digest already.
@@ -98,22 +98,21 @@ package struct P256PublicKey: Sendable, Equatable {
   /// - Parameter signature: 64 bytes, r ‖ s.
   package func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
     guard signature.count == 64 else { return false }
-    let parsed = ECDSA_SIG_new()
-    defer { ECDSA_SIG_free(parsed) }
-    let halves = signature.withUnsafeBufferPointer { raw in
-      (BN_bin2bn(raw.baseAddress, 32, nil), BN_bin2bn(raw.baseAddress! + 32, 32, nil))
-    }
-    ECDSA_SIG_set0(parsed, halves.0, halves.1)
-    var der: UnsafeMutablePointer<UInt8>?
-    let count = i2d_ECDSA_SIG(parsed, &der)
-    guard count > 0, let der else { return false }
-    defer { CRYPTO_free(der, #file, #line) }
-    return isValidDERSignature(Array(UnsafeBufferPointer(start: der, count: Int(count))), for: message)
+    let numbers = Self.derInteger(signature[..<32]) + Self.derInteger(signature[32...])
+    return isValidDERSignature([0x30, UInt8(numbers.count)] + numbers, for: message)
+  }
+
+  /// - Parameter number: at most 32 bytes, big endian.
+  private static func derInteger(_ number: ArraySlice<UInt8>) -> [UInt8] {
+    var digits = number.drop { $0 == 0 }
+    // A number without this byte would be empty or negative.
+    if digits.first.map({ $0 >= 0x80 }) ?? true { digits.insert(0, at: digits.startIndex) }
+    return [0x02, UInt8(digits.count)] + digits
   }
 
   /// - Parameter signature: DER ECDSA-Sig-Value.
   package func isValidDERSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
-    key.isValidSignature(signature, for: message, digest: EVP_sha256())
+    key.isValidSignature(signature, ofDigest: SHA256.hash(message))
   }
 
   /// DER SubjectPublicKeyInfo (RFC 5480). The bytes before the uncompressed point are the same for every key.

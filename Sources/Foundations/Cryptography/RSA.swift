@@ -32,7 +32,7 @@ package final class RSAPrivateKey: Sendable {
   /// The signature, with the length of the modulus. Deterministic: equal messages give equal signatures.
   package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
     // PKCS#1 v1.5 is OpenSSL's default padding for RSA signatures.
-    try key.signature(for: message, digest: EVP_sha256(), size: Int(EVP_PKEY_get_size(key.pointer)))
+    try key.signature(for: message, digest: sha256Digest, size: Int(EVP_PKEY_get_size(key.pointer)))
   }
 }
 
@@ -109,7 +109,7 @@ package struct RSAPublicKey: Sendable, Equatable {
   package var bits: Int { Int(EVP_PKEY_get_bits(key.pointer)) }
 
   package func isValidSignature(_ signature: [UInt8], for message: [UInt8]) -> Bool {
-    key.isValidSignature(signature, for: message, digest: EVP_sha256())
+    key.isValidSignature(signature, for: message, digest: sha256Digest)
   }
 
   package static func == (one: RSAPublicKey, other: RSAPublicKey) -> Bool { one.pkcs1 == other.pkcs1 }

@@ -2,6 +2,9 @@
 import CSQLite
 import Glibc
 
+/// Whether SQLite has this process's settings; they must be made before the first connection.
+private let isConfigured = approval_sqlite3_count_no_memory() == SQLITE_OK
+
 /// A connection to a database file, with one owner. Threads must share it with a `Mutex`; each process opens its own.
 package struct Connection: ~Copyable {
   let handle: OpaquePointer
@@ -28,9 +31,12 @@ package struct Connection: ~Copyable {
         call: "open \(path)", code: SQLITE_PERM,
         message: "not a regular file" + (isPrivate ? " that only its owner can read and write" : ""))
     }
+    _ = isConfigured
     var opened: OpaquePointer?
+    // No locks of SQLite's own: a connection has one owner.
     let code = sqlite3_open_v2(
-      path, &opened, (readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) | SQLITE_OPEN_EXRESCODE, nil)
+      path, &opened,
+      (readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX, nil)
     guard code == SQLITE_OK, let handle = opened else {
       let error = lastError(on: opened, call: "open \(path)")
       sqlite3_close(opened)

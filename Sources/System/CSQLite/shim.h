@@ -9,6 +9,8 @@ static inline int approval_sqlite3_bind_blob(sqlite3_stmt *statement, int index,
 static inline int approval_sqlite3_bind_text(sqlite3_stmt *statement, int index, const char *text, int count) {
   return sqlite3_bind_text(statement, index, text, count, SQLITE_TRANSIENT);
 }
+// SQLite counts its memory under a lock of all threads. Does nothing after the first connection was opened.
+static inline int approval_sqlite3_count_no_memory(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 // Waits until the journal or write-ahead log is durable. Does nothing if it is not open.
 static inline int approval_sqlite3_sync_journal(sqlite3 *database) {
   sqlite3_file *file = 0;

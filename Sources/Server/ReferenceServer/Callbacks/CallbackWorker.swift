@@ -25,6 +25,7 @@ final class CallbackWorker: Service {
   private let jitter: @Sendable () -> Double
   private let wakeUp: AsyncSignal
   private let log: Logger
+  private let executor: (any TaskExecutor)?
   private let underWay = Mutex(UnderWay())
 
   private struct UnderWay {
@@ -63,10 +64,12 @@ final class CallbackWorker: Service {
     }
   }
 
-  /// - Parameter jitter: random numbers of −1…1, for the backoff.
+  /// - Parameters:
+  ///   - jitter: random numbers of −1…1, for the backoff.
+  ///   - executor: of its tasks, which do not block; nil for the default one, whose threads cost more to wake.
   init(
     store: Store, delivery: CallbackDelivery, clock: ServerClock, jitter: @escaping @Sendable () -> Double,
-    wakeUp: AsyncSignal, log: Logger
+    wakeUp: AsyncSignal, log: Logger, executor: (any TaskExecutor)? = nil
   ) {
     self.store = store
     self.delivery = delivery
@@ -74,21 +77,26 @@ final class CallbackWorker: Service {
     self.jitter = jitter
     self.wakeUp = wakeUp
     self.log = log
+    self.executor = executor
   }
 
   func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
-      await withDiscardingTaskGroup { group in
-        while !Task.isCancelled {
-          var next: Timestamp?
-          do { next = try await startDue(in: &group) } catch {
-            if !(error is CancellationError) { log.error("callbacks: \(error)") }
-            next = clock.now() + .seconds(1)
-          }
-          let untilNext = next.map { $0 - clock.now() }
-          await wakeUp.wait(
-            for: store.sharedBy == nil ? untilNext : min(untilNext ?? Self.lookEvery, Self.lookEvery))
+      await withTaskExecutorPreference(executor) { await deliverUntilCancelled() }
+    }
+  }
+
+  private func deliverUntilCancelled() async {
+    await withDiscardingTaskGroup { group in
+      while !Task.isCancelled {
+        var next: Timestamp?
+        do { next = try await startDue(in: &group) } catch {
+          if !(error is CancellationError) { log.error("callbacks: \(error)") }
+          next = clock.now() + .seconds(1)
         }
+        let untilNext = next.map { $0 - clock.now() }
+        await wakeUp.wait(
+          for: store.sharedBy == nil ? untilNext : min(untilNext ?? Self.lookEvery, Self.lookEvery))
       }
     }
   }

@@ -44,6 +44,8 @@ struct ServeCommand: AsyncParsableCommand {
   func run() async throws {
     forbidMemoryDumps()
     keepFreedMemory()
+    // Without it, the C library looks for another time zone at each line of the log.
+    setenv("TZ", ":/etc/localtime", 0)
     let level = logLevel.level
     LoggingSystem.bootstrap { [logFormat] label in
       var handler: any LogHandler =

@@ -7,23 +7,36 @@ package import NIOCore
 /// database. Handlers must not block.
 struct EventLoopChannel<Base: ServerChildChannel>: ServerChildChannel {
   let base: Base
+  private let group: any EventLoopGroup
   private let executors: [ObjectIdentifier: EventLoopExecutor]
 
   /// - Parameter group: the event loops of all connections.
   init(base: Base, group: any EventLoopGroup) {
     self.base = base
+    self.group = group
     executors = Dictionary(
       uniqueKeysWithValues: group.makeIterator().map { (ObjectIdentifier($0), EventLoopExecutor(loop: $0)) })
   }
 
   func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Base.Value> {
-    base.setup(channel: channel, logger: logger)
+    var random = SystemRandomNumberGenerator()
+    group.skipLoops(using: &random)
+    return base.setup(channel: channel, logger: logger)
   }
 
   func handle(value: Base.Value, logger: Logger) async {
     await withTaskExecutorPreference(executors[ObjectIdentifier(value.channel.eventLoop)]) {
       await base.handle(value: value, logger: logger)
     }
+  }
+}
+
+extension EventLoopGroup {
+  /// Lets the next connection have any of the loops. In turn they would not share the work: a token opens a connection
+  /// for its event stream, which is idle, and then one for its requests.
+  func skipLoops(using random: inout some RandomNumberGenerator) {
+    let count = makeIterator().reduce(0) { count, _ in count + 1 }
+    for _ in 0..<Int.random(in: 0..<max(count, 1), using: &random) { _ = next() }
   }
 }
 

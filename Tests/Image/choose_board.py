@@ -20,6 +20,7 @@ from checks import check, exit_code
 REPOSITORY = pathlib.Path(__file__).parents[2]
 PROGRAM = REPOSITORY / "packaging/image/root/usr/libexec/approval-token/choose-board"
 SETTINGS = '# board = "x"\nstate = "/s"\n'
+MARK = " # by the device tree"
 
 
 def start(compatible, configuration=SETTINGS):
@@ -53,10 +54,18 @@ def main():
         check(f"{board} has a profile", (REPOSITORY / f"boards/{board}/board.toml").exists())
         for name in names:
             status, configuration, log = start([name, "brcm,bcm2837"])
-            check(f"{name} is {board}", status == 0 and configuration == f'board = "{board}"\n' + SETTINGS and
+            check(f"{name} is {board}", status == 0 and configuration == f'board = "{board}"{MARK}\n' + SETTINGS and
                   log.endswith(f"the board is {board}, by its device tree\n"))
     mine = 'board = "mine"\n' + SETTINGS
     check("a board that was chosen stays", start(["raspberrypi,4-model-b"], mine) == (0, mine, ""))
+    status, chosen, _ = start(["raspberrypi,3-model-b"])
+    check("a second start changes nothing", start(["raspberrypi,3-model-b-plus"], chosen) == (0, chosen, ""))
+    status, moved, log = start(["raspberrypi,4-model-b"], chosen)
+    check("in another model, the board that was chosen by the device tree is chosen again", status == 0 and
+          moved == f'board = "raspberry-pi-4"{MARK}\n' + SETTINGS and log.endswith("the board is raspberry-pi-4, by its device tree\n"))
+    check("but not in an unknown one", start(["raspberrypi,5-model-b"], chosen) == (0, chosen, ""))
+    mine = chosen.replace(MARK, "")
+    check("nor one that approval-token.toml has chosen", start(["raspberrypi,4-model-b"], mine) == (0, mine, ""))
     for name in ("linux,dummy-virt", "raspberrypi,5-model-b", "raspberrypi,4-model-bx", ""):
         check(f'"{name}" is no board of the image', start([name]) == (0, SETTINGS, ""))
     return exit_code()

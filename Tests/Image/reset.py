@@ -82,6 +82,11 @@ def check_units():
              if path.is_file()}
     check("no unit of the image makes each start wait for a network", "approval-token-card-reset.service" in units and
           not [name for name, text in units.items() if "network-online" in text])
+    unit = (PACKAGING / "debian/approval-token.approval-token-reset.service").read_text()
+    steps = [line.rsplit(" ", 1) for line in unit.splitlines() if line.startswith("ExecStart=")]
+    program = "/usr/libexec/approval-token/finish-factory-reset"
+    check("the state is overwritten as the service's user, and the rest removed as root", steps ==
+          [[f"ExecStart=+{program}", "secret"], [f"ExecStart={program}", "state"], [f"ExecStart=+{program}", "rest"]])
 
 
 def check_image():
@@ -115,24 +120,48 @@ def check_package():
             os.link(file, directory / copy)
         check("the device secret is removed, the configuration stays", finished(directory, "secret") and
               [path.name for path in (directory / "etc").iterdir()] == ["config.toml"])
-        check("the state is removed, and the marker", finished(directory, "state") and
+        check("the state is removed, and then the marker", finished(directory, "state") and
+              (directory / "state/factory-reset").exists() and finished(directory, "rest") and
               not list((directory / "state").iterdir()))
         blocks = [(directory / copy).read_bytes() for copy in ("secret-blocks", "vault-blocks")]
         check("both are overwritten", all(not block.strip(b"\0") for block in blocks))
         check("what a link names stays", other.read_text() == "secret")
-        # Only root can make a file that the service's user cannot change.
+        check("without a marker there is an error", not finished(directory, "rest"))
+        # Only root can make what the service's user cannot change.
         if os.geteuid() == 0:
-            os.chmod(directory, 0o755)
-            (directory / "state/deeper").mkdir()
-            (directory / "state/copy.bak").write_text("secret")
-            (directory / "state/copy.bak").chmod(0o600)
-            (directory / "state/factory-reset").touch()
-            shutil.chown(directory / "state", 65534)
-            shutil.chown(directory / "state/factory-reset", 65534)
-            shutil.chown(directory / "state/deeper", 65534)
-            check("a file of root is removed, too", finished(directory, "state", user=65534) and
-                  not list((directory / "state").iterdir()))
-        check("without a marker there is an error", not finished(directory, "state"))
+            check_package_with_files_of_root(directory, other)
+
+
+def check_package_with_files_of_root(directory, other):
+    state, user = directory / "state", 65534
+    os.chmod(directory, 0o755)
+    for part in ("deeper", "of-root", "lost+found", "above/mounted"):
+        (state / part).mkdir(parents=True)
+    vault, blocks = state / "vault.sqlite3", directory / "blocks"
+    for file in (vault, state / "copy.bak", state / "of-root/file", state / "of-root/factory-reset", state / "lost+found/#12",
+                 state / "factory-reset"):
+        file.write_text("secret")
+    (state / "copy.bak").chmod(0o600)
+    (state / "lost+found").chmod(0o700)
+    (state / "deeper/link").symlink_to(directory / "etc")
+    (state / "lost").symlink_to(other)
+    os.link(vault, blocks)
+    for path in (state, vault, state / "factory-reset", state / "deeper"):
+        shutil.chown(path, user)
+    mount = subprocess.run(["mount", "-t", "tmpfs", "none", state / "above/mounted"], stderr=subprocess.DEVNULL)
+    mounted = state / "above/mounted/file"
+    mounted.touch()
+    try:
+        check("the service's user overwrites its files, whatever root has put there", finished(directory, "state", user=user) and
+              not blocks.read_bytes().strip(b"\0") and not vault.exists())
+        check("then files and directories of root are removed, too", finished(directory, "rest") and
+              {path.name for path in state.iterdir()} <= {"lost+found", "above"} and not list((state / "lost+found").iterdir()))
+        check("what links name stays", other.read_text() == "secret" and (directory / "etc/config.toml").exists())
+        # Without the privilege to mount, this is a directory as others.
+        check("and so does another file system", mounted.exists() == (mount.returncode == 0))
+    finally:
+        if mount.returncode == 0:
+            subprocess.run(["umount", state / "above/mounted"], check=True)
 
 
 if __name__ == "__main__":

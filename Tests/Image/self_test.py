@@ -22,7 +22,7 @@ class Start:
     """One start of a board: the exit code of the program, the calls of its commands, and the log on the SD card."""
 
     def __init__(self, result, text, is_on_trial=False, board='board = "qemu-virt"', mark=0, unmounted=None, notes="",
-                 card=0, is_refused=False, has_bundle=False):
+                 card=0, is_refused=False, has_bundle=False, log="", slots=""):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             for name in ("boot/firmware", "commands", "proc", "run", "etc/approval-token", "usr/share/approval-token"):
@@ -31,6 +31,7 @@ class Start:
             (root / "etc/approval-token/config.toml").write_text(board + "\n")
             (root / "usr/share/approval-token/image-version").write_text("1.2\n")
             (root / "run/approval-token-start.log").write_text(notes)
+            (root / "boot/firmware/approval-token.log").write_text(log)
             bundle = root / "boot/firmware/approval-token.raucb"
             if has_bundle:
                 bundle.touch()
@@ -41,15 +42,17 @@ class Start:
             mounted = f'case " {" ".join(root.as_posix() + place for place in STATE if place != unmounted)} " in\n' \
                 '*" $2 "*) exit 0 ;;\nesac\nexit 32\n'
             for command, end in (("mount", f"exit {card}\n"), ("systemctl", ""), ("rauc", f"exit {mark}\n"),
-                                 ("mountpoint", mounted), ("runuser", f"printf '{text}'\nexit {result}\n")):
+                                 ("mountpoint", mounted), ("fw_printenv", f"printf '{slots}'\n"),
+                                 ("runuser", f"printf '{text}'\nexit {result}\n")):
                 (root / "commands" / command).write_text(f'#!/bin/sh\necho {command} "$@" >>{root}/calls\n{end}')
                 (root / "commands" / command).chmod(0o755)
-            environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
+            environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root),
+                           "APPROVAL_TOKEN_DISK": str(root / "disk"), "APPROVAL_TOKEN_RUN": str(root / "run")}
             self.status = subprocess.run(
                 [PROGRAM], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
             log, calls = root / "boot/firmware/approval-token.log", root / "calls"
             text = calls.read_text() if calls.exists() else ""
-            self.calls = "".join(line for line in text.splitlines(True) if not line.startswith("mountpoint"))
+            self.calls = "".join(line for line in text.splitlines(True) if not line.startswith(("mountpoint", "fw_printenv")))
             self.has_trial_file = (root / "run/approval-token-trial").exists()
             self.has_bundle = bundle.exists()
             self.has_notes = (root / "run/approval-token-start.log").exists()
@@ -99,6 +102,29 @@ def check_trial():
     check("a token without a board is kept", "mark-good" in Start(69, "", is_on_trial=True, board="").calls)
 
 
+def check_failed_update():
+    installed = "2026-01-02T03:04:05Z  update: installed, restarting\n"
+    # The program runs in slot B.
+    used_up = "BOOT_SEQUENCE=5\\nBOOT_ORDER=A B\\nBOOT_A_GOOD=0\\nBOOT_B_GOOD=1\\nBOOT_A_LEFT=0\\nBOOT_B_LEFT=3\\n"
+    text = "update: the new system did not start; version 1.2 is in use"
+
+    def lines(log=installed, slots=used_up, **options):
+        start = Start(0, "good  vault\\n", log=log, slots=slots, **options)
+        return start.status, [line.split("  ", 1)[1] for line in start.log.splitlines()]
+
+    check("an update whose attempts were used up is in the log", lines() == (0, ["update: installed, restarting", text]))
+    check("also after other lines", lines(installed + "2026-01-02T03:04:05Z  not enrolled: x\n", notes="a line\n") ==
+          (0, ["update: installed, restarting", "not enrolled: x", text, "a line"]))
+    once = [f"2026-01-02T03:04:05Z  {line}\n" for line in ("update: installed, restarting", text, "not enrolled: x")]
+    check("once", lines("".join(once)) == (0, ["update: installed, restarting", text, "not enrolled: x"]))
+    failed = "2026-01-02T03:04:05Z  update: version 2 is not used: its self-test failed\n"
+    check("not if its self-test has said more", lines(installed + failed)[1][-1].startswith("update: version 2 is not used"))
+    check("nor with an attempt left", lines(slots=used_up.replace("A_LEFT=0", "A_LEFT=1")) == (0, ["update: installed, restarting"]))
+    check("nor in the first slot", lines(slots=used_up.replace("A B", "B A")) == (0, ["update: installed, restarting"]))
+    check("nor on trial", text not in lines(is_on_trial=True)[1])
+    check("a board whose slots cannot be read tests itself", lines(slots="exit") == (0, ["update: installed, restarting"]))
+
+
 def check_partition_of_state():
     # Without it, the configuration is the one of the root, which has no board.
     for place in STATE:
@@ -121,5 +147,6 @@ if __name__ == "__main__":
     print("the self-test")
     check_each_start()
     check_trial()
+    check_failed_update()
     check_partition_of_state()
     sys.exit(exit_code())

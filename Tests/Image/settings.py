@@ -23,7 +23,7 @@ WIFI = 'wifi_name = "home of alice"\nwifi_password = "correct horse"\nwifi_count
 class Board:
     """The root directory of a board after one start with `text` on the SD card."""
 
-    def __init__(self, text, is_provisioned=False, is_resetting=False, board='board = "old"'):
+    def __init__(self, text, is_provisioned=False, is_resetting=False, board='board = "old"', mount=0):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             for name in ("boot/firmware", "etc/approval-token", "var/lib/approval-token", "state", "run", "commands",
@@ -38,13 +38,15 @@ class Board:
             file = root / "boot/firmware/approval-token.toml"
             file.write_bytes(text if isinstance(text, bytes) else text.encode())
             for command in ("mount", "systemctl", "systemd-run"):
-                (root / "commands" / command).write_text(f'#!/bin/sh\necho {command} "$@" >>{root}/commands.log\n')
+                (root / "commands" / command).write_text(
+                    f'#!/bin/sh\necho {command} "$@" >>{root}/commands.log\n' + f"exit {mount}\n" * (command == "mount"))
                 (root / "commands" / command).chmod(0o755)
             # The locale of services, unless one is configured.
             environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root), "LANG": "C.UTF-8"}
             self.status = subprocess.run([PROGRAM], env=environment, stdout=subprocess.DEVNULL).returncode
             read = lambda name: (root / name).read_text() if (root / name).exists() else ""
             self.is_erased = not file.exists()
+            self.asks_for_reset = (root / "boot/firmware/approval-token.reset").exists()
             self.log = read("boot/firmware/approval-token.log")
             self.configuration = read("etc/approval-token/config.toml")
             self.host, self.kernel_host = read("state/hostname").strip(), read("proc/sys/kernel/hostname")
@@ -151,9 +153,17 @@ def check_provisioned_board():
 def check_reset():
     board = Board('board = "raspberry-pi-4"\n' + WIFI, is_provisioned=True, is_resetting=True)
     check("before a factory reset nothing is taken", board.status == 0 and not board.is_erased and board.wifi == "" and
-          'board = "old"' in board.configuration and board.log == "")
+          'board = "old"' in board.configuration and board.log == "" and board.asks_for_reset)
     board = Board('board = "raspberry-pi-4"\n', is_resetting=True)
     check("a board without a vault has nothing to reset first", 'board = "raspberry-pi-4"' in board.configuration)
+    check("nor later, when its settings would be removed again", board.is_erased and not board.asks_for_reset)
+    board = Board('board = "raspberry-pi-4"\n', is_resetting=True, mount=32)
+    check("while the reset file cannot be removed, nothing is taken", board.asks_for_reset and not board.is_erased and
+          board.status != 0 and 'board = "old"' in board.configuration)
+    unit = (SERVICE.parents[1] / "approval-token-card-reset.service").read_text()
+    check("the unit looks for the reset file after the settings were taken", "\nAfter=approval-token.service\n" in unit and
+          "\nBefore=approval-token-secret.service approval-token.service\n" in
+          (SERVICE.parents[1] / "approval-token-settings.service").read_text())
 
 
 def check_blinks():

@@ -156,4 +156,18 @@ extension EntryPanelTests {
       try await eventually("\"release to accept\" on the LED") { await panel.showing == .releaseToAccept }
     }
   }
+
+  @Test("Where only a denial counts, the LED says that a very long hold reports") func veryLongHoldOnADenial()
+    async throws
+  {
+    #expect(Prompt.denial != .veryLongHold)
+    try await onPanel { panel in
+      var events = try await ready(panel, .denial)
+      button.continuation.yield(.down(.approve, clock.now))
+      #expect(await events.next() == .touched)
+      await clock.untilAsleep(2)
+      clock.advance(by: .seconds(6))
+      try await eventually("\"release to report\" on the LED") { await panel.showing == .releaseToReport }
+    }
+  }
 }

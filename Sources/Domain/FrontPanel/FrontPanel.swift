@@ -208,7 +208,7 @@ package actor FrontPanel: Panel {
       number: number, earliest: now + timing.guardTime,
       gestures: GestureRecognizer(for: prompt, timing: timing, armedAt: now, isDown: isDown),
       entry: EntryRecognizer(for: prompt, earliestKey: now + timing.guardTime, idle: settings.idle),
-      reportsTyping: prompt.sources.contains(.typing), confirmsLongest: prompt == .veryLongHold,
+      reportsTyping: prompt.sources.contains(.typing), confirmsLongest: prompt.isConfirmedByVeryLongHold,
       continuation: continuation)
     if let buttonTrouble { continuation.yield(.dark(buttonTrouble)) }
     let typingTrouble = keypad == nil ? "this board has no keypad" : keypadTrouble

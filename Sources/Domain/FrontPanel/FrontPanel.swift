@@ -25,6 +25,14 @@ package actor FrontPanel: Panel {
       if isTouchReported != isTouched { continuation.yield(isTouched ? .touched : .released) }
       isTouchReported = isTouched
     }
+
+    /// Reports `.stuck`, which ends the touch of the button. Digits that are being typed are reported as touched again.
+    mutating func reportStuck() {
+      continuation.yield(.stuck)
+      isButtonTouched = false
+      isTouchReported = false
+      reportTouch()
+    }
   }
 
   private let button: any Button

@@ -84,6 +84,51 @@ extension EntryPanelTests {
     }
   }
 
+  /// Fails if a newer request takes the panel and the digits with it.
+  @Test("Digits typed while the button is stuck are a touch", arguments: [false, true])
+  func digitsBesideAStuckButton(isTypingBefore: Bool) async throws {
+    try await onPanel { panel in
+      var events = await armed(panel)
+      button.continuation.yield(.down(.approve, clock.now))
+      #expect(await events.next() == .touched)
+      if isTypingBefore {
+        type("1")
+        try await until(panel, shows: .entering)
+      }
+      // The LED and the timeouts.
+      await clock.untilAsleep(2)
+      clock.advance(by: .seconds(10))
+      #expect(await events.next() == .stuck)
+      if !isTypingBefore { type("1") }
+      #expect(await events.next() == .touched)
+      type("D")
+      #expect(await events.next() == .released)
+    }
+  }
+
+  @Test("A stuck button that is let go is no touch, and the LED says so no longer", arguments: [false, true])
+  func stuckButtonIsLetGo(isVoid: Bool) async throws {
+    try await onPanel { panel in
+      var events = await armed(panel)
+      button.continuation.yield(.down(.approve, clock.now))
+      #expect(await events.next() == .touched)
+      await clock.untilAsleep(2)
+      clock.advance(by: .seconds(10))
+      #expect(await events.next() == .stuck)
+      try await until(panel, shows: .seeLog)
+      if isVoid {
+        button.continuation.yield(.void("both"))
+        #expect(await events.next() == .void("both"))
+        #expect(await panel.showing == .pinWanted)
+      }
+      button.continuation.yield(.up(clock.now))
+      try await until(panel, shows: .pinWanted)
+      type("13579E")
+      #expect(await events.next() == .touched)
+      #expect(await events.next() == .typed("13579"))
+    }
+  }
+
   /// What was announced to a dark LED is announced again, before any press or key counts.
   @Test("The first prompt after the LED was dark ends at once, unless it was idle since", arguments: [false, true])
   func darkBeforeThePrompt(isIdle: Bool) async throws {
@@ -154,6 +199,20 @@ extension EntryPanelTests {
       await clock.untilAsleep(2)
       clock.advance(by: .seconds(6))
       try await eventually("\"release to accept\" on the LED") { await panel.showing == .releaseToAccept }
+    }
+  }
+
+  @Test("Where only a denial counts, the LED says that a very long hold reports") func veryLongHoldOnADenial()
+    async throws
+  {
+    #expect(Prompt.denial != .veryLongHold)
+    try await onPanel { panel in
+      var events = try await ready(panel, .denial)
+      button.continuation.yield(.down(.approve, clock.now))
+      #expect(await events.next() == .touched)
+      await clock.untilAsleep(2)
+      clock.advance(by: .seconds(6))
+      try await eventually("\"release to report\" on the LED") { await panel.showing == .releaseToReport }
     }
   }
 }

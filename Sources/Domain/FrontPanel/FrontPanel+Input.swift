@@ -31,8 +31,8 @@ extension FrontPanel {
   private func forgetPress() {
     isDown = true
     armed?.gestures.forget(at: clock.now)
-    // The LED may say what a release would do.
-    if armed?.isButtonTouched == true { lightAgain() }
+    // The LED may say what a release would do, or that the button is stuck.
+    if armed?.isButtonTouched == true || showing == .seeLog { lightAgain() }
     armed?.isButtonTouched = false
     armed?.reportTouch()
   }
@@ -81,7 +81,7 @@ extension FrontPanel {
       case .longEnoughToAccept: light(.releaseToAccept)
       case .longEnoughToReport: light(armed?.confirmsLongest == true ? .releaseToAccept : .releaseToReport)
       case .stuck:
-        armed?.continuation.yield(.stuck)
+        armed?.reportStuck()
         light(.seeLog)
       case .gesture(let gesture): finish(.gesture(gesture))
       }

@@ -25,6 +25,14 @@ package actor FrontPanel: Panel {
       if isTouchReported != isTouched { continuation.yield(isTouched ? .touched : .released) }
       isTouchReported = isTouched
     }
+
+    /// Reports `.stuck`, which ends the touch of the button. Digits that are being typed are reported as touched again.
+    mutating func reportStuck() {
+      continuation.yield(.stuck)
+      isButtonTouched = false
+      isTouchReported = false
+      reportTouch()
+    }
   }
 
   private let button: any Button
@@ -208,7 +216,7 @@ package actor FrontPanel: Panel {
       number: number, earliest: now + timing.guardTime,
       gestures: GestureRecognizer(for: prompt, timing: timing, armedAt: now, isDown: isDown),
       entry: EntryRecognizer(for: prompt, earliestKey: now + timing.guardTime, idle: settings.idle),
-      reportsTyping: prompt.sources.contains(.typing), confirmsLongest: prompt == .veryLongHold,
+      reportsTyping: prompt.sources.contains(.typing), confirmsLongest: prompt.isConfirmedByVeryLongHold,
       continuation: continuation)
     if let buttonTrouble { continuation.yield(.dark(buttonTrouble)) }
     let typingTrouble = keypad == nil ? "this board has no keypad" : keypadTrouble

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// From the user's answer to the server's confirmation.
 extension Handler {
+  /// How many answers to a request on the panel can fail to be made, for reasons that may pass, before the request
+  /// ends: a driver may answer again without the user.
+  private static let sealAttempts = 3
+
   /// Consumes the PIN: it is released with `response`. Until it has ended, nothing replaces the request.
+  /// - Throws: `CancellationError`, if the answer was not made because of the cancellation.
   func seal(
     _ response: ChallengeResponse, at server: any TokenServerClient, _ touch: Touch
-  ) async -> ChallengeOutcome {
+  ) async throws -> ChallengeOutcome {
     touch.isHeld = true
     inbox.panel.startedAnswer.commit()
     let hasEntry = response.pin != nil || response.data != nil
@@ -15,6 +20,7 @@ extension Handler {
     }
     await panel.show(.talkingToServer)
     do { return .answered(try await server.seal(response)) } catch {
+      if error.effect == .retry { try Task.checkCancellation() }
       return .refused(hasEntry ? error : error.withoutEntry)
     }
   }
@@ -139,6 +145,20 @@ extension Handler {
     inbox.pending.noteAnnounced(pending)
     resolveIntent(of: pending.transaction, environment.auditEntry(kind, of: pending, detail))
     return .retryEntry(shows: indication, after: fault)
+  }
+
+  /// Reports that an answer could not be made, for a reason that may pass: nothing is decided, and the request is still
+  /// open.
+  /// - Parameter count: the number of such answers since the request is on the panel; is increased.
+  /// - Returns: nil for another fault, or if there were too many.
+  func retrySealing(
+    _ pending: PendingMobileAuthRequest, after fault: TokenServerError, _ count: inout Int
+  ) -> Deliveries.Outcome? {
+    guard fault.effect == .retry else { return nil }
+    count += 1
+    guard count < Self.sealAttempts else { return nil }
+    environment.report(.retrying(pending.server, pending.transaction, fault))
+    return .retryEntry(shows: .seeLog, after: fault)
   }
 
   private func reportRightPIN(_ response: SealedResponse) {

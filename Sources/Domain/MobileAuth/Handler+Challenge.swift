@@ -26,7 +26,7 @@ extension Handler {
     var reason: ShownRequest.Ending {
       switch self {
       case .answered: .answered
-      case .refused(let fault) where fault.effect == .askAgain: .answered
+      case .refused(let fault) where fault.effect == .askAgain || fault.effect == .retry: .answered
       case .expired: .expired
       case .closed: .closed
       case .preempted, .makesWay: .replaced
@@ -92,7 +92,7 @@ extension Handler {
     if !panel.canType, case .choice(let challenge) = request.contents.challenge, challenge.pin == nil {
       reportChallenge(of: request, EntryProgress(), after: failure)
       let response = try await choose(from: challenge, of: request, touch, since: announced)
-      return await seal(response, at: server, touch)
+      return try await seal(response, at: server, touch)
     }
     return try await ask(request, at: server, touch, after: failure, since: announced)
   }
@@ -127,7 +127,7 @@ extension Handler {
       touch.isHeld = if case .answered = act { true } else { false }
       defer { inbox.changes.raise() }
       switch act {
-      case .answered(let response): return await seal(response, at: server, touch)
+      case .answered(let response): return try await seal(response, at: server, touch)
       case .chosen, .readBack, .pinInstead, .held:
         commit(pending, touch)
         progress.note(act)

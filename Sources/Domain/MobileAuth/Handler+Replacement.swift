@@ -56,4 +56,12 @@ extension Handler {
     ]
     return ends.compactMap(\.self).filter { $0 > now }.min()
   }
+
+  /// Keeps the request on the panel after an entry that did not count.
+  /// - Returns: until when not even a panel task interrupts it.
+  func keepAfterWrongEntry(_ pending: PendingMobileAuthRequest) -> MonotonicInstant {
+    inbox.panel.startedAnswer.end()
+    inbox.pending.keepOnPanel(pending.transaction)
+    return environment.now + PanelTurns.length
+  }
 }

@@ -251,6 +251,7 @@ package struct Handler: Sendable {
     var pinEnd = environment.now
     // Why the last entry did not count.
     var failure: AuthenticationStep.Failure?
+    var unmadeAnswers = 0
     while !inbox.panel.startedAnswer.isStopping {
       let ending: ChallengeOutcome
       do { ending = try await decide(pending, opened, at: server, pinnedUntil: pinEnd, after: failure) } catch {
@@ -277,7 +278,8 @@ package struct Handler: Sendable {
       case .expired: return finish(pending, .expired)
       case .closed: return finishElsewhere(pending, at: server)
       case .refused(let fault):
-        if let outcome = reopen(pending, after: fault) {
+        let outcome = reopen(pending, after: fault) ?? retrySealing(pending, after: fault, &unmadeAnswers)
+        if let outcome {
           await show(outcome.indications)
           (pinEnd, failure) = (keepAfterWrongEntry(pending), .init(fault))
           continue
@@ -287,13 +289,5 @@ package struct Handler: Sendable {
         return await show(indications)
       }
     }
-  }
-
-  /// Keeps the request on the panel after a wrong entry.
-  /// - Returns: until when not even a panel task interrupts it.
-  private func keepAfterWrongEntry(_ pending: PendingMobileAuthRequest) -> MonotonicInstant {
-    inbox.panel.startedAnswer.end()
-    inbox.pending.keepOnPanel(pending.transaction)
-    return environment.now + PanelTurns.length
   }
 }

@@ -20,7 +20,7 @@ package protocol Panel: Sendable {
 }
 
 package enum PanelEvent: Sendable, Equatable {
-  /// The first touch of this prompt: the request stays on the panel from here on.
+  /// The button is touched or digits are typed: the request stays on the panel from here on.
   case touched
   /// The touch ended without a gesture.
   case released
@@ -35,7 +35,8 @@ package enum PanelEvent: Sendable, Equatable {
   case enteredNothing
   /// Of a driver that is asked beside the panel, and the identifier of its authenticator.
   case driver(DriverEvent, of: String)
-  /// Held longer than any gesture; ignored until released.
+  /// Held longer than any gesture; ignored until released. It ends the touch, without `released`: while digits are
+  /// typed, `touched` comes next.
   case stuck
   /// The keypad is missing or failing, and the prompt wants digits. Other inputs count.
   case unavailable(String)

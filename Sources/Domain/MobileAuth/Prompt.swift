@@ -22,9 +22,16 @@ package struct Prompt: Sendable, Equatable {
 
   /// Inputs of other sources are ignored.
   package let sources: Set<Source>
+  /// Whether a very long hold confirms what is asked. In every other prompt it denies and reports.
+  package let isConfirmedByVeryLongHold: Bool
 
   /// A prompt for inputs of these sources. Every prompt can also be denied.
-  package init(_ sources: Set<Source>) { self.sources = sources.union(Self.denials) }
+  package init(_ sources: Set<Source>) { self.init(sources, isConfirmedByVeryLongHold: false) }
+
+  private init(_ sources: Set<Source>, isConfirmedByVeryLongHold: Bool) {
+    self.sources = sources.union(Self.denials)
+    self.isConfirmedByVeryLongHold = isConfirmedByVeryLongHold
+  }
 
   private static let denials: Set<Source> = [
     .gesture(.doublePress), .gesture(.denyButton), .gesture(.veryLongHold), .gesture(.cancelKeys),
@@ -49,8 +56,8 @@ package struct Prompt: Sendable, Equatable {
   /// Denying works as for a confirmation; approval is impossible.
   package static let denial = Prompt([])
   /// A very long hold confirms an irreversible action; a double press and the keypad's cancel key abort it. The panel
-  /// listens as for `denial`; who asked gives the gestures this meaning.
-  package static let veryLongHold = Prompt([.gesture(.veryLongHold)])
+  /// listens as for `denial`, but its LED says that a release accepts; who asked gives the gestures this meaning.
+  package static let veryLongHold = Prompt([], isConfirmedByVeryLongHold: true)
 
   /// The gestures that count.
   package var gestures: Set<Gesture.Kind> {

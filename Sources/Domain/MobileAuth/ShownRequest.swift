@@ -6,7 +6,7 @@ import Threads
 package final class ShownRequest: Sendable {
   /// Why a request left the panel.
   package enum Ending: String, Sendable {
-    /// The user answered. After a wrong PIN or choice the request returns.
+    /// The user answered. After a wrong PIN or choice, or if the answer could not be made, the request returns.
     case answered
     case expired
     /// The server no longer lists the request.

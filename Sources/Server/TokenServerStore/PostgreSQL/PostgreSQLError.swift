@@ -29,6 +29,9 @@ struct PostgreSQLError: SQLError, CustomStringConvertible {
       || ["55P03", "40003"].contains(state)
   }
 
+  /// A statement names a table that the database does not have.
+  var isMissingTable: Bool { state == "42P01" }
+
   /// Another server creates the same tables at the same time.
   var isConcurrentCreation: Bool { ["23505", "42P07", "42710", "XX000"].contains(state) || isConflict }
 

@@ -237,7 +237,8 @@ import Testing
     #expect(refusal.status == 503 && refusal.text.contains("the database cannot be read"))
     try TestPostgreSQL.query("ALTER DATABASE \(name) ALLOW_CONNECTIONS true", in: other)
     try await eventually("the database is used again") { try status() == 200 }
-    #expect(try server.curl(ready).status == 200)
+    // With its next heartbeat, if the last one is old by now.
+    try await eventually("ready again") { try server.curl(ready).status == 200 }
     // As a standby, to which a balancer must send nothing.
     try TestPostgreSQL.query("ALTER DATABASE \(name) SET default_transaction_read_only = on", in: other)
     try TestPostgreSQL.query(

@@ -38,8 +38,7 @@ struct PostgreSQLError: SQLError, CustomStringConvertible {
   var asStorageError: any Error { isUnavailable || isConflict ? unavailable : self }
 
   var unavailable: StorageUnavailableError {
-    // A statement of a migration that took too long would do so again, and lock tables each time. Unless another server
-    // was migrating: the service manager starts this one again.
+    // A statement of a migration has no time limit: an operator has canceled it, and would have to do so each time.
     StorageUnavailableError(
       reason: state.isEmpty ? "no connection" : "SQLSTATE \(state)", description: description, mayPass: state != "57014"
     )

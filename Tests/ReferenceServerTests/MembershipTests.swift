@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import Dispatch
+import HTTPTypes
+import Hummingbird
 import Logging
 import RecordedLog
 import ReferenceProtocol
@@ -11,6 +13,7 @@ import Testing
 @testable import ReferenceServer
 @testable import TokenServerCore
 @testable import TokenServerHTTP
+@testable import TokenServerMetrics
 @testable import TokenServerStore
 
 /// One of several servers on a database, while its requests or the other servers keep it waiting.
@@ -57,6 +60,28 @@ import Testing
     try await holder.finished()
     heartbeats.cancel()
     try await heartbeats.finished()
+    store.close()
+  }
+
+  @Test("A server that has stored no heartbeat for ten seconds is not ready, as the others take it for ended")
+  func late() async throws {
+    let server = try membership()
+    let readiness = Readiness()
+    readiness.begin()
+    func status(at uptime: Duration) async -> HTTPResponse.Status {
+      let operations = OperationsInterface(
+        store: store, hub: EventHub(), readiness: readiness, registry: PrometheusRegistry(), clock: .system,
+        countsAsRunning: { server.countsAsRunning(at: uptime) })
+      return await operations.ready().status
+    }
+    let before = Uptime.now()
+    #expect(await status(at: before + .seconds(3600)) == .ok)
+    try await server.join()
+    let after = Uptime.now()
+    #expect(await status(at: before + .milliseconds(9999)) == .ok)
+    #expect(await status(at: after + .seconds(10)) == .serviceUnavailable)
+    try await server.join()
+    #expect(await status(at: after + .milliseconds(9999)) == .ok)
     store.close()
   }
 

@@ -26,6 +26,31 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: directory + "2"))
   }
 
+  @Test("A database with the keys of a server, also of an earlier version, is refused by init, and unchanged")
+  func initializeTwice() throws {
+    let (directory, url) = (NSTemporaryDirectory() + "init-\(UUID().uuidString)", try TestPostgreSQL.newDatabase())
+    let draft = directory + "2.new-0123abcd"
+    defer { for path in [directory, directory + "2", draft] { try? FileManager.default.removeItem(atPath: path) } }
+    #expect(try serverProgram("init", "--directory", directory, "--database", url).status == 0)
+    try TestPostgreSQL.query(
+      """
+      DROP INDEX access_token_by_profile, device_by_deletion, profile_by_server_key, profile_by_former_server_key;
+      DELETE FROM schema_migration WHERE name = '4: indexes'
+      """, in: url)
+    let stored = "SELECT (SELECT COUNT(*) FROM schema_migration), fingerprint, sealed_secret FROM server_key"
+    let before = try TestPostgreSQL.query(stored, in: url)
+    try FileManager.default.createDirectory(atPath: draft, withIntermediateDirectories: false)
+    try FileManager.default.copyItem(atPath: directory + "/config.toml", toPath: draft + "/config.toml")
+    let again = try serverProgram("init", "--directory", directory + "2", "--database", url)
+    let text =
+      "the database is not empty: it has the keys of another token server, or of an \"init\" that was interrupted; "
+      + "create it again"
+    #expect(again.status == 1 && again.errors.hasSuffix("\nError: \(text)\n"), "\(again.errors)")
+    #expect(again.errors.contains("delete it, and create its database again\n"), "\(again.errors)")
+    #expect(try TestPostgreSQL.query(stored, in: url) == before)
+    #expect(!FileManager.default.fileExists(atPath: directory + "2"))
+  }
+
   @Test("A database of a later version is refused") func later() throws {
     let server = try TokenServerProcess(directory: ServerDirectories.new(onPostgreSQL: true))
     #expect(server.stop() == 0)
@@ -212,7 +237,8 @@ import Testing
     #expect(refusal.status == 503 && refusal.text.contains("the database cannot be read"))
     try TestPostgreSQL.query("ALTER DATABASE \(name) ALLOW_CONNECTIONS true", in: other)
     try await eventually("the database is used again") { try status() == 200 }
-    #expect(try server.curl(ready).status == 200)
+    // With its next heartbeat, if the last one is old by now.
+    try await eventually("ready again") { try server.curl(ready).status == 200 }
     // As a standby, to which a balancer must send nothing.
     try TestPostgreSQL.query("ALTER DATABASE \(name) SET default_transaction_read_only = on", in: other)
     try TestPostgreSQL.query(

@@ -62,7 +62,7 @@ import Testing
     let portal = try server.addPortal()
     let device = try DeviceClient.enrolledWithPIN(at: server, as: "alice")
     #expect(try wrongPIN(device) == [3, 1, 2])
-    try perform("cd '\(directory)'; " + documented("sqlite3 token-server.db \".backup"))
+    try perform("cd '\(directory)'; " + documented("sqlite3 token-server.db \"VACUUM"))
     #expect(try wrongPIN(device) == [3, 2, 1])
     _ = try server.begin("payment", on: device, as: portal)
     #expect(server.stop(killing: true) != 0)

@@ -74,7 +74,7 @@ struct Server {
     let events = try await events(eventSharing, announcer, store, clock)
     let report = UnreadableRowReport(store: store, log: log)
     // The first to start is the last to end: health checks answer while the server drains.
-    let operations = operationsService(store, hub, clock) { operationsListen.finish() }
+    let operations = operationsService(store, hub, clock, membership) { operationsListen.finish() }
     let heartbeats = membership.map { Membership.Heartbeats(membership: $0, hub: hub, mailboxes: mailboxes) }
     // Others, and the broker, are told of this server's last events until it has answered the last request.
     let all: [(any Service)?] = [
@@ -121,17 +121,20 @@ struct Server {
 
   /// - Parameter ready: called once, when health checks and metrics have their address, or at once if they have none.
   private func operationsService(
-    _ store: Store, _ hub: EventHub, _ clock: ServerClock, ready: @escaping @Sendable () -> Void
+    _ store: Store, _ hub: EventHub, _ clock: ServerClock, _ membership: Membership?,
+    ready: @escaping @Sendable () -> Void
   ) -> (any Service)? {
     guard let settings = configuration.operations else {
       ready()
       return nil
     }
-    return OperationsInterface(store: store, hub: hub, readiness: readiness, registry: registry, clock: clock)
-      .service(settings) { [log] port in
-        log.notice("health checks and metrics on port \(port)")
-        ready()
-      }
+    return OperationsInterface(
+      store: store, hub: hub, readiness: readiness, registry: registry, clock: clock,
+      countsAsRunning: { membership?.countsAsRunning() ?? true }
+    ).service(settings) { [log] port in
+      log.notice("health checks and metrics on port \(port)")
+      ready()
+    }
   }
 
   private func callbackWorker(_ store: Store, _ clock: ServerClock, _ due: AsyncSignal) -> CallbackWorker {

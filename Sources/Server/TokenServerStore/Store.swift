@@ -76,6 +76,12 @@ package struct Store: Sendable {
       sharedBy: Sharing(address: address, server: Random.bytes(8).lowercaseHex, patience: patience))
   }
 
+  /// Whether a PostgreSQL database has the keys of a server, of whichever version. Changes nothing.
+  /// - Throws: as `init`.
+  package static func hasServerKeys(_ address: PostgreSQLAddress) throws -> Bool {
+    try PostgreSQLDatabase.hasServerKeys(address)
+  }
+
   /// Runs `body` while no other task, of this or another server on the database, does so with the same name. If this
   /// server loses the lease meanwhile, because the others take it for ended, no further change of `body` is committed.
   /// - Parameter name: may contain anything that a client wrote.

@@ -40,11 +40,16 @@ struct InitCommand: AsyncParsableCommand {
 
   func run() async throws {
     let target = options.serverDirectory
-    _ = try database.map { try PostgreSQLAddress($0) }
+    let address = try database.map { try PostgreSQLAddress($0) }
     guard !FileManager.default.fileExists(atPath: target.path) else {
       throw CommandError("\(target.path) already exists; choose a new directory")
     }
     reportDrafts(of: target.path)
+    if let address, try Store.hasServerKeys(address) {
+      throw CommandError(
+        "the database is not empty: it has the keys of another token server, or of an \"init\" that was interrupted; "
+          + "create it again")
+    }
     // Fill a temporary directory and rename it, so that the directory is complete or does not exist.
     let draft = ServerDirectory(path: "\(target.path).new-\(Random.bytes(4).lowercaseHex)")
     guard mkdir(draft.path, 0o700) == 0 else {
@@ -81,9 +86,10 @@ struct InitCommand: AsyncParsableCommand {
     for entry in entries.sorted() where entry.hasPrefix("\(name).new-") {
       let end = entry.dropFirst(name.count + 5)
       guard end.count == 8, end.allSatisfy({ "0123456789abcdef".contains($0) }) else { continue }
+      let hasDatabase = (try? ServerDirectory(path: parent + entry).configuration().database) != nil
       complain(
         "warning: \(parent)\(entry) is of an init that was interrupted or still runs, and has private keys: if none runs, "
-          + "delete it")
+          + "delete it\(hasDatabase ? ", and create its database again" : "")")
     }
   }
 

@@ -46,6 +46,12 @@ final class Membership: Sendable {
     changed.ring()
   }
 
+  /// Whether the last heartbeat was stored so recently that the other servers take this one for running; true before
+  /// the first one.
+  func countsAsRunning(at uptime: Duration = Uptime.now()) -> Bool {
+    lastBeat.withLock { last in last.map { uptime - $0.time < Database.serverLifetime } ?? true }
+  }
+
   /// Registers this server; before it accepts requests.
   func join() async throws { _ = try await noteServer() }
 

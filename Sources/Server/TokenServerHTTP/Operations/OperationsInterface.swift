@@ -18,6 +18,7 @@ package struct OperationsInterface: Sendable {
   let readiness: Readiness
   let registry: PrometheusRegistry
   let clock: ServerClock
+  private let countsAsRunning: @Sendable () -> Bool
   private let gauges = Gauges()
 
   /// Whether a request for metrics reads from the database.
@@ -25,14 +26,17 @@ package struct OperationsInterface: Sendable {
     let areRead = Atomic(false)
   }
 
+  /// - Parameter countsAsRunning: whether the other servers on the database take this one for running.
   package init(
-    store: Store, hub: EventHub, readiness: Readiness, registry: PrometheusRegistry, clock: ServerClock
+    store: Store, hub: EventHub, readiness: Readiness, registry: PrometheusRegistry, clock: ServerClock,
+    countsAsRunning: @escaping @Sendable () -> Bool
   ) {
     self.store = store
     self.hub = hub
     self.readiness = readiness
     self.registry = registry
     self.clock = clock
+    self.countsAsRunning = countsAsRunning
   }
 
   /// The HTTP server as a service.
@@ -71,14 +75,16 @@ package struct OperationsInterface: Sendable {
     return router
   }
 
-  private func ready() async -> Response {
+  func ready() async -> Response {
     guard readiness.state == .ready else { return Self.text(readiness.state.rawValue, status: .serviceUnavailable) }
     do { _ = try await store.readBesideRequests { try $0.openTransactionCount() } } catch {
       return Self.text("the database cannot be read", status: .serviceUnavailable)
     }
-    // A database that several servers share can become a standby, which can only be read.
+    // A database that several servers share can become a standby, which can only be read. If it waits for a standby
+    // that is away, a transaction that changes nothing ends, and no heartbeat is stored.
     if store.sharedBy != nil {
-      do { try await store.writeBesideRequests { try $0.changeNothing() } } catch {
+      let canChange: Void? = try? await store.writeBesideRequests { try $0.changeNothing() }
+      guard canChange != nil, countsAsRunning() else {
         return Self.text("the database cannot be changed", status: .serviceUnavailable)
       }
     }

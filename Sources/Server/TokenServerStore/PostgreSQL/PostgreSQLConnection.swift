@@ -8,7 +8,7 @@ import TokenServerCore
 final class PostgreSQLConnection {
   /// For a statement and its answer: longer than `statement_timeout`, so that a statement that the database ends is not
   /// repeated on another connection.
-  private static let timeLimit = Duration.seconds(17)
+  static let timeLimit = Duration.seconds(17)
 
   private let connection: OpaquePointer
   /// The names of prepared statements, by text and types of parameters.
@@ -111,9 +111,10 @@ final class PostgreSQLConnection {
   }
 
   /// Runs one statement without parameters, outside a transaction.
+  /// - Parameter limit: for the statement and its answer.
   @discardableResult
-  func run(_ statement: String) throws -> PostgreSQLResult {
-    try result { send(statement) }
+  func run(_ statement: String, within limit: Duration = PostgreSQLConnection.timeLimit) throws -> PostgreSQLResult {
+    try result(within: limit) { send(statement) }
   }
 
   private func send(_ statement: String) -> Int32 {
@@ -176,8 +177,10 @@ final class PostgreSQLConnection {
   }
 
   /// Sends one request and waits for its result.
-  private func result(of request: () -> Int32) throws -> PostgreSQLResult {
-    let deadline = ContinuousClock.now + Self.timeLimit
+  private func result(
+    within limit: Duration = PostgreSQLConnection.timeLimit, of request: () -> Int32
+  ) throws -> PostgreSQLResult {
+    let deadline = ContinuousClock.now + limit
     try readResult()
     try send(until: deadline, request)
     return try receive(until: deadline)

@@ -23,6 +23,17 @@ final class PostgreSQLDatabase: SQLDatabase {
     try PostgreSQLSchema.migrate(connection(to: address))
   }
 
+  /// Whether the database has the keys of a server, of whichever version. Changes nothing.
+  /// - Throws: as `migrate`.
+  static func hasServerKeys(_ address: PostgreSQLAddress) throws -> Bool {
+    do {
+      return try connection(to: address).run("SELECT 1 FROM server_key LIMIT 1").rowCount > 0
+    } catch let error as PostgreSQLError {
+      if error.isMissingTable { return false }
+      throw error.asStorageError
+    }
+  }
+
   private static func connection(to address: PostgreSQLAddress) throws -> PostgreSQLConnection {
     do { return try PostgreSQLConnection(to: address) } catch let error as PostgreSQLError {
       if PostgreSQLConnection.isUnavailable(at: address) { throw error.unavailable }

@@ -29,14 +29,16 @@ struct PostgreSQLError: SQLError, CustomStringConvertible {
       || ["55P03", "40003"].contains(state)
   }
 
+  /// A statement names a table that the database does not have.
+  var isMissingTable: Bool { state == "42P01" }
+
   /// Another server creates the same tables at the same time.
   var isConcurrentCreation: Bool { ["23505", "42P07", "42710", "XX000"].contains(state) || isConflict }
 
   var asStorageError: any Error { isUnavailable || isConflict ? unavailable : self }
 
   var unavailable: StorageUnavailableError {
-    // A statement of a migration that took too long would do so again, and lock tables each time. Unless another server
-    // was migrating: the service manager starts this one again.
+    // A statement of a migration has no time limit: an operator has canceled it, and would have to do so each time.
     StorageUnavailableError(
       reason: state.isEmpty ? "no connection" : "SQLSTATE \(state)", description: description, mayPass: state != "57014"
     )

@@ -32,7 +32,7 @@ extension Database {
       .map { try $0.count("count") } ?? 0
   }
 
-  /// Fails on a database that cannot be changed, such as a standby.
+  /// Fails on a database that cannot be changed, such as a standby. Not while commits wait for a synchronous standby.
   package func changeNothing() throws {
     // Reads no row with which another server's change could conflict.
     try run("INSERT INTO server (id, seen_at_ms) SELECT '', 0 WHERE 1 = 0")

@@ -7,7 +7,8 @@ package struct Log: DaemonCommand {
     discussion: """
       Every line has a MAC over the line before it, made with a key of this device, so that a changed, added or \
       missing line is detected, unless the newest lines were cut off with an older copy of the storage. --verify \
-      checks the whole chain and names the first broken link.
+      checks the whole chain and names the first broken link. Of a line that cannot be read the number is printed, \
+      or with --json nothing; the exit code is then 65.
       """)
 
   @Flag(help: "Verify the chain instead of printing it. Exit code 1 if a link is broken.")

@@ -5,6 +5,7 @@ import ArgumentParser
 import ControlProtocol
 import Glibc
 import MobileAuth
+import SQLite
 import Secrets
 import Testing
 import UnixSockets
@@ -129,6 +130,26 @@ import Vault
       let forgetting = try #require(try Doctor.parseAsRoot(["--state", folder, "--forget-server-times"]) as? Doctor)
       await #expect(throws: ExitCode(1)) { try await forgetting.perform() }
       #expect(try vault.latestKnownTime(of: server) == 0)
+    }
+  }
+
+  @Test("A line of the audit chain that cannot be read is printed with its number, among the others")
+  func unreadableAuditLine() async throws {
+    try await withFolder { folder in
+      let vault = try #require(try Doctor.parseAsRoot(["--state", folder]) as? Doctor).state.openVault(creating: true)
+      for _ in 1...3 { try vault.record(AuditEntry(.loggedIn, wallClockMilliseconds: 0)) }
+      try Connection(path: "\(folder)/vault.sqlite3").execute("UPDATE audit SET kind = 'other' WHERE sequence = 2")
+      let lines = try vault.auditRows(newest: 3).map { Log.text(of: $0.line, $0.sequence) }
+      #expect(
+        lines == [
+          "1  1970-01-01T00:00:00Z  logged-in  -  -", "2  cannot be read", "3  1970-01-01T00:00:00Z  logged-in  -  -",
+        ])
+      for options in [[], ["--json"]] {
+        let command = try #require(try Log.parseAsRoot(["--state", folder] + options) as? Log)
+        await #expect(throws: ExitCode(65)) { try await command.perform() }
+      }
+      let newest = try #require(try Log.parseAsRoot(["--state", folder, "-n", "1"]) as? Log)
+      try await newest.perform()
     }
   }
 }

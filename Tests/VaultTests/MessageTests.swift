@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
+import Glibc
 import MobileAuth
 import SQLite
 import Secrets
@@ -111,6 +112,54 @@ import Testing
     #expect(try vault.pendingMessages().count == PushMessageLimits.perAccount)
     #expect(throws: StateStoreError.self) { try vault.store(message(1000, for: bob)) }
     #expect(try vault.pendingMessages().last?.account == bob)
+  }
+
+  /// Damages a page of the file, after its log was copied into it.
+  private func damageIndex() throws {
+    let pages = try fixture.raw { raw -> [Int64] in
+      _ = try raw.truncateLog()
+      return try raw.rows("SELECT rootpage FROM sqlite_master WHERE name = 'messages_of_account'") { try $0.integer(0) }
+    }
+    let offset = (try #require(pages.first) - 1) * 512
+    let descriptor = open(fixture.database, O_WRONLY)
+    defer { close(descriptor) }
+    let written = pwrite(descriptor, [UInt8](repeating: 0xFF, count: 512), 512, off_t(offset))
+    #expect(written == 512)
+  }
+
+  private func useUpNumbers() throws {
+    try fixture.raw { try $0.execute("INSERT INTO sqlite_sequence VALUES ('messages', 9223372036854775807)") }
+  }
+
+  @Test("That can never be written keeps no other change from being written", arguments: [false, true])
+  func thatCanNeverBeWrittenKeepsNoOtherChangeFromBeingWritten(isPageDamaged: Bool) throws {
+    if isPageDamaged { try damageIndex() } else { try useUpNumbers() }
+    let vault = try fixture.vault()
+    for _ in 1...2 { #expect(throws: StateStoreError.self) { try vault.store(message(1)) } }
+    let intent = AnswerIntent(
+      transaction: try transaction(2), server: acme, account: bob, idempotencyKey: "k", decision: .accept)
+    try vault.journal(intent, AuditEntry(.decided, account: bob, wallClockMilliseconds: 0))
+    vault.enqueue(.record(AuditEntry(.loggedIn, wallClockMilliseconds: 0)))
+    try vault.flush()
+    try vault.record(AuditEntry(.loggedOut, wallClockMilliseconds: 0))
+    let reopened = try fixture.vault()
+    #expect(try reopened.unresolvedIntents() == [intent])
+    #expect(try reopened.auditLines(newest: 3).map(\.entry.kind) == [.decided, .loggedIn, .loggedOut])
+    // The request can be answered.
+    #expect(try vault.pendingMessages().map(\.reference) == ["message 1"] && vault.queueLength == 1)
+  }
+
+  @Test("That cannot be written waits with its end, and those of other accounts are written")
+  func thatCannotBeWrittenWaitsWithItsEnd() throws {
+    try fixture.raw { try $0.execute("ALTER TABLE messages ADD COLUMN full INTEGER CHECK (account <> 'alice')") }
+    #expect(throws: StateStoreError.self) { try vault.store(message(1)) }
+    try vault.end(transaction(1), as: .denied, answerKey: "k")
+    #expect(try vault.store(message(2, for: bob)))
+    #expect(try fixture.vault().pendingMessages().map(\.reference) == ["message 2"])
+    #expect(try vault.message(transaction(1))?.state == .denied && vault.queueLength == 2)
+    try fixture.raw { try $0.execute("ALTER TABLE messages DROP COLUMN full") }
+    try vault.flush()
+    #expect(try fixture.vault().message(transaction(1))?.state == .denied && vault.queueLength == 0)
   }
 
   @Test("Is not taken for stored if its account is removed while it is written")

@@ -52,8 +52,8 @@ package protocol PushMessageStore: Sendable {
   ///   showing the request need not wait for storage.
   /// - Returns: false, without a change, if a message with that transaction or reference exists.
   /// - Throws: `.notFound` if there is no such account. After another error, the message can have been announced by
-  ///   `whenReadable`: it stays readable then, and is written with the next change that succeeds, for example when the
-  ///   call is repeated.
+  ///   `whenReadable`: it stays readable then, and is written with the next change as soon as that is possible, for
+  ///   example when the call is repeated.
   func store(_ message: DeliveredMessage, whenReadable: () -> Void) throws(StateStoreError) -> Bool
 
   /// Returns the message; nil if it was never stored or has been deleted.

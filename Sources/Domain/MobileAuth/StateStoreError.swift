@@ -91,6 +91,7 @@ package enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertibl
     case .corrupt(.emptyDatabase(let path)):
       "the vault is damaged: \(path) is empty (during a first start, try again). What was in it is lost: enroll again, "
         + "which makes a new vault (docs/usage.md, \"Damaged storage\")"
+    case .corrupt(.auditEntry(let sequence)): "audit entry \(sequence) is damaged, and cannot be read"
     case .corrupt(let subject): "the vault is damaged, or belongs to another device secret: \(subject)"
     case .newerFormat(let format, let known):
       "the vault has format \(format), and this version reads formats up to \(known): a later version wrote it. Install "

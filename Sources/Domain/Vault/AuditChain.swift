@@ -14,7 +14,8 @@ enum AuditTable: String {
 
 /// The head of an audit chain. Entries are numbered from 1 (in the second chain as in the first), and each has a MAC
 /// that covers the previous entry's MAC. The head contains both ends of the chain, so that entries missing at the start
-/// or the end are detected.
+/// or the end are detected. If an older head is put back, missing newest entries are not: that would need a counter
+/// outside the storage.
 struct AuditHead {
   /// The number of the last dropped entry, and its MAC.
   var dropped: Int64

@@ -22,17 +22,25 @@ package enum AuditVerification: Sendable, Equatable {
 extension Vault {
   private static let bothChains = "(SELECT * FROM audit UNION ALL SELECT * FROM audit_kept)"
 
-  /// The newest entries, oldest first. Not verified; see `verifyAudit()`.
-  package func auditLines(newest limit: Int) throws(StateStoreError) -> [AuditLine] {
+  /// The numbers of the newest entries, oldest first, and the entries; nil for one that is damaged and cannot be read.
+  /// Not verified; see `verifyAudit()`.
+  package func auditRows(newest limit: Int) throws(StateStoreError) -> [(sequence: Int64, line: AuditLine?)] {
     try snapshot { connection in
       try connection.rows(
-        "SELECT \(AuditRow.columns) FROM \(Self.bothChains) ORDER BY sequence DESC LIMIT ?", Int64(limit),
-        as: auditLine(in:)
-      ).reversed()
+        "SELECT \(AuditRow.columns) FROM \(Self.bothChains) ORDER BY sequence DESC LIMIT ?", Int64(limit)
+      ) { row in
+        (sequence: try row.integer(0), line: try unlessDamaged { try auditLine(in: row) })
+      }.reversed()
     }
   }
 
+  /// As `auditRows(newest:)`, without those that cannot be read.
+  package func auditLines(newest limit: Int) throws(StateStoreError) -> [AuditLine] {
+    try auditRows(newest: limit).compactMap(\.line)
+  }
+
   /// At most `limit` entries after number `sequence`, oldest first, for reading in pages.
+  /// - Throws: `.corrupt` if one of them cannot be read.
   package func auditLines(after sequence: Int64, limit: Int) throws(StateStoreError) -> [AuditLine] {
     try snapshot { connection in
       try connection.rows(

@@ -9,7 +9,7 @@ func mappingStateStoreErrors<Result: ~Copyable>(_ body: () throws -> Result) thr
 }
 
 // Once, not for each result.
-@inline(never) private func stateStoreError(_ error: any Error) -> StateStoreError {
+@inline(never) func stateStoreError(_ error: any Error) -> StateStoreError {
   switch error {
   case let fault as StateStoreError: fault
   case let error as SQLiteError where error.isDamage: .corrupt(.database("\(error)"))

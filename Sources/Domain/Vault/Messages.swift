@@ -20,10 +20,15 @@ extension Vault: PushMessageStore {
     guard !isStored else { return false }
     let isNew = try enqueue(message)
     if isNew { whenReadable() }
-    // After an error the message stays in the queue, and is written with the next transaction that succeeds.
+    // If it cannot be written, the message stays in the queue, and each transaction tries again.
     try flush()
-    // Another process may have removed or renamed the account meanwhile.
-    guard try snapshot({ try isKnown(message, on: $0) }) else { throw .notFound(.account(message.account)) }
+    if try !snapshot({ try isKnown(message, on: $0) }) {
+      // Throws why it could not be written. Another process may have removed or renamed the account meanwhile.
+      try transaction { connection in
+        try insertIfNew(message, on: connection)
+        guard try isKnown(message, on: connection) else { throw StateStoreError.notFound(.account(message.account)) }
+      }
+    }
     return isNew
   }
 
@@ -86,17 +91,10 @@ extension Vault: PushMessageStore {
     _ transaction: TransactionID, as state: DeliveredMessage.State, answerKey: String?,
     on connection: borrowing Connection
   ) throws {
-    do {
-      try mappingStateStoreErrors {
-        guard var message = try message(transaction, on: connection), message.state == .pending else { return }
-        message.state = state
-        message.answerKey = answerKey
-        try update(message, on: connection)
-      }
-    } catch {
-      // Who reads a damaged message reports that. The other changes of the transaction do not depend on it.
-      guard case .corrupt = error else { throw error }
-    }
+    guard var message = try message(transaction, on: connection), message.state == .pending else { return }
+    message.state = state
+    message.answerKey = answerKey
+    try update(message, on: connection)
   }
 
   private func hasAccount(of message: DeliveredMessage, on connection: borrowing Connection) throws -> Bool {

@@ -24,22 +24,12 @@ package final class Vault: Sendable {
   private let path: String
   private let storage: Mutex<Storage>
   /// Changes that become durable with the next transaction, in order.
-  private let deferred = Mutex<[Deferred]>([])
+  let deferred = Mutex<[Deferred]>([])
   let knownIntents = KnownIntents()
   /// Whether another process may have removed secrets since the log was last truncated.
   private let isChangedElsewhere = Atomic(false)
   /// Whether a writer has the connection, and may wait for storage.
   private let isWriting = Atomic(false)
-
-  enum Deferred {
-    case change(DeferredChange)
-    /// The end of a right attempt, whose count this is.
-    case clearing(PINRecord)
-    /// A push message to store.
-    case message(DeliveredMessage)
-    /// How the request of a push message ended, and the idempotency key of its answer.
-    case messageEnd(TransactionID, DeliveredMessage.State, answerKey: String?)
-  }
 
   private struct Storage: ~Copyable {
     let connection: Connection
@@ -160,7 +150,7 @@ package final class Vault: Sendable {
   private static let everywhere = "PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY"
 
   /// Runs the deferred changes and `body` in one transaction: all of it is durable when this returns, or nothing
-  /// happened.
+  /// happened. Push messages that cannot be stored stay in the queue, with all others of their accounts.
   /// - Parameter erasing: whether `body` removes or replaces a secret. Then, when this returns, the former contents of
   ///   its pages are in no file, unless another process was reading the vault; they are erased with the next
   ///   transaction or `flush` after that.
@@ -191,42 +181,37 @@ package final class Vault: Sendable {
     try mappingStateStoreErrors {
       try storage.withLock { storage in
         try writing {
-          let changes = deferredChanges
-          let erasing = try storage.connection.transaction { connection in
-            var counts = HourlyCounts()
-            for change in changes { try apply(change, &counts, on: connection) }
-            return try body(connection)
-          }
+          var changes = deferredChanges
+          let count = changes.count
+          var leftOut: [Deferred] = []
+          var (erasing, isCommitted) = (false, false)
+          repeat {
+            var applied = 0
+            do {
+              erasing = try storage.connection.transaction { connection in
+                var counts = HourlyCounts()
+                for change in changes {
+                  try apply(change, &counts, on: connection)
+                  applied += 1
+                }
+                return try body(connection)
+              }
+              isCommitted = true
+            } catch {
+              guard applied < changes.count, separate(applied, of: &changes, &leftOut, error) else { throw error }
+            }
+          } while !isCommitted
           knownIntents.forget()
-          deferred.withLock { $0.removeFirst(changes.count) }
+          deferred.withLock { queue in
+            queue.removeFirst(count)
+            queue.insert(contentsOf: leftOut, at: 0)
+          }
           if isChangedElsewhere.exchange(false, ordering: .relaxed) || erasing { storage.hasResidue = true }
           storage.eraseResidue(waits: erasing)
         }
       }
     }
   }
-
-  package func enqueue(_ change: DeferredChange) { enqueue(.change(change)) }
-
-  func enqueue(_ change: Deferred) { deferred.withLock { $0.append(change) } }
-
-  /// - Returns: false if a message with that transaction or reference is in the queue.
-  /// - Throws: `.io` if as many messages of its account are in the queue as are kept: storage has failed for long.
-  func enqueue(_ message: DeliveredMessage) throws(StateStoreError) -> Bool {
-    let (isKnown, isFull) = deferred.withLock { changes in
-      let queued = changes.compactMap { if case .message(let queued) = $0 { queued } else { nil } }
-      let isKnown = queued.contains { $0.transaction == message.transaction || $0.reference == message.reference }
-      let isFull = queued.count { $0.account == message.account } >= PushMessageLimits.perAccount
-      if !isKnown, !isFull { changes.append(.message(message)) }
-      return (isKnown, isFull)
-    }
-    guard isKnown || !isFull else { throw .io(call: "store", reason: "too many messages wait for storage") }
-    return !isKnown
-  }
-
-  var deferredChanges: [Deferred] { deferred.withLock { $0 } }
-
-  package var queueLength: Int { deferred.withLock { $0.count } }
 
   /// Without changes, erases what is still in the log because another process was reading, if that process has ended.
   package func flush() throws(StateStoreError) {
@@ -257,19 +242,6 @@ package final class Vault: Sendable {
   package func noteChangesElsewhere() {
     isChangedElsewhere.store(true, ordering: .relaxed)
     knownIntents.forget()
-  }
-
-  /// The transactions whose intents are resolved by a deferred change.
-  var resolvedSoon: Set<TransactionID> {
-    Set(
-      deferredChanges.compactMap {
-        if case .change(.resolveIntent(let transaction, _)) = $0 { transaction } else { nil }
-      })
-  }
-
-  /// The counts that are cleared by a deferred change.
-  var clearedSoon: [PINRecord] {
-    deferredChanges.compactMap { if case .clearing(let counted) = $0 { counted } else { nil } }
   }
 
   /// Like `snapshot`, but uncached: reads the file over a new connection.

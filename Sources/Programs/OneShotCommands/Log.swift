@@ -14,6 +14,14 @@ extension Log: OneShotCommand {
     var account: String?
     var transaction: String?
     var detail: String
+
+    init(_ line: AuditLine) {
+      (sequence, detail) = (line.sequence, line.entry.detail)
+      time = Log.text(milliseconds: line.entry.wallClockMilliseconds)
+      kind = line.entry.kind.rawValue
+      account = line.entry.account?.text
+      transaction = line.entry.transaction?.text
+    }
   }
 
   private struct Verification: Encodable {
@@ -39,18 +47,20 @@ extension Log: OneShotCommand {
   }
 
   private func list(_ vault: Vault) throws {
-    let lines = try vault.auditLines(newest: count).map {
-      Line(
-        sequence: $0.sequence, time: Self.text(milliseconds: $0.entry.wallClockMilliseconds),
-        kind: $0.entry.kind.rawValue, account: $0.entry.account?.text, transaction: $0.entry.transaction?.text,
-        detail: $0.entry.detail)
+    let rows = try vault.auditRows(newest: count)
+    json.print(rows.compactMap { $0.line.map(Line.init) }) { _ in
+      rows.map { Self.text(of: $0.line, $0.sequence) }.joined(separator: "\n")
     }
-    json.print(lines) { lines in
-      lines.map { line in
-        [String(line.sequence), line.time, line.kind, line.transaction ?? "-", line.account ?? "-", line.detail]
-          .filter { !$0.isEmpty }.joined(separator: "  ")
-      }.joined(separator: "\n")
+    if let unreadable = rows.first(where: { $0.line == nil }) {
+      throw StateStoreError.corrupt(.auditEntry(unreadable.sequence))
     }
+  }
+
+  /// - Parameter line: nil if it cannot be read.
+  static func text(of line: AuditLine?, _ sequence: Int64) -> String {
+    guard let line = line.map(Line.init) else { return "\(sequence)  cannot be read" }
+    return [String(sequence), line.time, line.kind, line.transaction ?? "-", line.account ?? "-", line.detail]
+      .filter { !$0.isEmpty }.joined(separator: "  ")
   }
 
   private func prove(_ vault: Vault) throws {

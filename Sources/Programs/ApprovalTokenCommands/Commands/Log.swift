@@ -6,7 +6,9 @@ package struct Log: DaemonCommand {
     commandName: "log", abstract: "Show the audit chain: every request and how it ended.",
     discussion: """
       Every line has a MAC over the line before it, made with a key of this device, so that a changed, added or \
-      missing line is detected. --verify checks the whole chain and names the first broken link.
+      missing line is detected, unless the newest lines were cut off with an older copy of the storage. --verify \
+      checks the whole chain and names the first broken link. Of a line that cannot be read the number is printed, \
+      or with --json nothing; the exit code is then 65.
       """)
 
   @Flag(help: "Verify the chain instead of printing it. Exit code 1 if a link is broken.")

@@ -106,7 +106,7 @@ extension EntryPanelTests {
     }
   }
 
-  @Test("A stuck button that is let go is no touch, and the LED says so no longer", arguments: [false, true])
+  @Test("A stuck button that was released is no touch, and the LED no longer reports it", arguments: [false, true])
   func stuckButtonIsLetGo(isVoid: Bool) async throws {
     try await onPanel { panel in
       var events = await armed(panel)

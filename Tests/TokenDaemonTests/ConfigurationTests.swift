@@ -77,6 +77,27 @@ import Testing
     #expect(try read("[tls]\nauthorities = \"/etc/passwd\"", plugins: [:]).authorities == "/etc/passwd")
   }
 
+  /// The device process would not send them to the network process.
+  @Test("Authorities that are too long are named at the start", arguments: ["tls", "mqtt"])
+  func longAuthorities(table: String) throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    defer { try? FileManager.default.removeItem(at: file) }
+    let broker = table == "mqtt" ? "broker = \"localhost:8883\"\n" : ""
+    for (count, isUsable) in [(524_288, true), (524_289, false)] {
+      try Data(count: count).write(to: file)
+      let configuration = Result {
+        try read("[\(table)]\n\(broker)authorities = \"\(file.path)\"", plugins: [:])
+      }
+      guard !isUsable else {
+        _ = try configuration.get()
+        continue
+      }
+      let error = #expect(throws: CommandError.self) { try configuration.get() }
+      #expect(
+        error?.description.contains("`\(table).authorities`: \(file.path) has 524289 bytes; at most 524288") == true)
+    }
+  }
+
   private func read(_ toml: String = "", plugins: [String: String]) throws -> Configuration {
     let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
     defer { try? FileManager.default.removeItem(at: folder) }

@@ -3,6 +3,7 @@ import AuthenticatorPlugins
 package import ControlProtocol
 import Glibc
 import MobileAuth
+import RelayProtocol
 import TOMLSyntax
 
 /// `serve --config FILE`. Command-line options override it; unknown keys are errors.
@@ -126,12 +127,23 @@ package struct Configuration: Equatable, Sendable {
     var configuration = try Configuration(parsing: try text(of: file), file: file)
     configuration.plugins = try PluginConfiguration.read(beside: file)
     try configuration.requireDistinctAuthenticators()
-    // Later it would look like a certificate that is not trusted.
-    if let authorities = configuration.authorities, access(authorities, R_OK) != 0 {
-      throw CommandError(
-        .badData, "\(file): `tls.authorities`: cannot read \(authorities): \(String(cString: strerror(errno)))")
-    }
+    try requireUsable(configuration.authorities, "\(file): `tls.authorities`")
+    try requireUsable(configuration.mqtt?.authorities, "\(file): `mqtt.authorities`")
     return configuration
+  }
+
+  /// Later, a file of authorities that the network process does not get would look like a certificate that is not
+  /// trusted.
+  private static func requireUsable(_ authorities: String?, _ key: String) throws(CommandError) {
+    guard let authorities else { return }
+    var status = stat()
+    guard access(authorities, R_OK) == 0, stat(authorities, &status) == 0 else {
+      throw CommandError(.badData, "\(key): cannot read \(authorities): \(String(cString: strerror(errno)))")
+    }
+    guard status.st_size <= RelayTrust.longestAuthorities else {
+      throw CommandError(
+        .badData, "\(key): \(authorities) has \(status.st_size) bytes; at most \(RelayTrust.longestAuthorities)")
+    }
   }
 
   static func text(of file: String) throws(CommandError) -> String {

@@ -179,6 +179,7 @@ let tokenServerTargets: [Target] = [
       "ReferenceProtocol", "Cryptography", "OpenPGP", "Secrets", logging, coreMetrics,
       .product(name: "HTTPTypes", package: "swift-http-types"),
       .product(name: "Hummingbird", package: "hummingbird"),
+      .product(name: "HummingbirdCore", package: "hummingbird"),
       .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOEmbedded", package: "swift-nio"),
       .product(name: "NIOHTTP1", package: "swift-nio"),

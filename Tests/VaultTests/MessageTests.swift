@@ -162,6 +162,20 @@ import Testing
     #expect(try fixture.vault().message(transaction(1))?.state == .denied && vault.queueLength == 0)
   }
 
+  /// Otherwise its request could be answered a second time.
+  @Test("Has ended although its end cannot be written, which keeps no other change from being written")
+  func thatHasEndedIsNotPending() throws {
+    #expect(try vault.store(message(1)))
+    try fixture.raw { try $0.execute("ALTER TABLE messages ADD COLUMN full INTEGER CHECK (state = 'pending')") }
+    try vault.end(transaction(1), as: .denied, answerKey: "k")
+    try vault.record(AuditEntry(.loggedIn, wallClockMilliseconds: 0))
+    #expect(try fixture.vault().auditLines(newest: 1).map(\.entry.kind) == [.loggedIn])
+    #expect(try vault.pendingMessages().isEmpty && vault.queueLength == 1)
+    try fixture.raw { try $0.execute("ALTER TABLE messages DROP COLUMN full") }
+    try vault.flush()
+    #expect(try fixture.vault().message(transaction(1))?.state == .denied && vault.queueLength == 0)
+  }
+
   @Test("Is not taken for stored if its account is removed while it is written")
   func isNotTakenForStoredWithoutItsAccount() throws {
     #expect(throws: StateStoreError.notFound(.account(alice))) {

@@ -89,8 +89,8 @@ package enum StateStoreError: Error, Equatable, Sendable, CustomStringConvertibl
       "the record of account \(account) is damaged, and cannot be used: remove the account "
         + "(`approval-token remove \(account)`) and enroll it again"
     case .corrupt(.emptyDatabase(let path)):
-      "the vault is damaged: \(path) is empty (during a first start, try again). What was in it is lost: enroll again, "
-        + "which makes a new vault (docs/usage.md, \"Damaged storage\")"
+      "the vault is damaged: \(path) is empty (during a first start, try again). What was in it is lost: start the "
+        + "service, or enroll again, which makes a new vault (docs/usage.md, \"Damaged storage\")"
     case .corrupt(.auditEntry(let sequence)): "audit entry \(sequence) is damaged, and cannot be read"
     case .corrupt(let subject): "the vault is damaged, or belongs to another device secret: \(subject)"
     case .newerFormat(let format, let known):

@@ -42,29 +42,35 @@ extension Vault {
   /// - Parameters:
   ///   - index: of the change that failed.
   ///   - changes: then without this one. A message takes the others of its account with it, and how they ended.
-  ///   - leftOut: gets the messages, in order, to be tried again with the next transaction.
+  ///   - leftOut: gets what is to be tried again with the next transaction, in order.
   /// - Returns: false if the transaction cannot do without the change.
   func separate(_ index: Int, of changes: inout [Deferred], _ leftOut: inout [Deferred], _ error: any Error) -> Bool {
+    var (account, isDropped): (AccountID?, Bool) = (nil, false)
     switch changes[index] {
     case .change, .clearing: return false
+    case .message(let message): account = message.account
     case .messageEnd:
       // Who reads a damaged message reports that.
-      guard case .corrupt = stateStoreError(error) else { return false }
-      changes.remove(at: index)
-    case .message(let failed):
-      var others: [Deferred] = []
-      var transactions: [TransactionID] = []
-      for change in changes {
-        switch change {
-        case .message(let message) where message.account == failed.account:
-          transactions.append(message.transaction)
-          leftOut.append(change)
-        case .messageEnd(let transaction, _, _) where transactions.contains(transaction): leftOut.append(change)
-        default: others.append(change)
-        }
+      switch stateStoreError(error) {
+      case .corrupt(.message), .corrupt(.encryptedRecord): isDropped = true
+      default: break
       }
-      changes = others
     }
+    var others: [Deferred] = []
+    var transactions: [TransactionID] = []
+    for position in changes.indices {
+      let change = changes[position]
+      switch change {
+      case .message(let message) where message.account == account:
+        transactions.append(message.transaction)
+        leftOut.append(change)
+      case .messageEnd(let transaction, _, _) where transactions.contains(transaction): leftOut.append(change)
+      // As long as it is in the queue, the request is over.
+      case .messageEnd where position == index: if !isDropped { leftOut.append(change) }
+      default: others.append(change)
+      }
+    }
+    changes = others
     return true
   }
 

@@ -186,25 +186,27 @@ package final class Vault: Sendable {
           var leftOut: [Deferred] = []
           var (erasing, isCommitted) = (false, false)
           repeat {
-            var applied = 0
+            // The index of the change that is being applied; nil before and afterwards.
+            var current: Int?
             do {
               erasing = try storage.connection.transaction { connection in
                 var counts = HourlyCounts()
-                for change in changes {
+                for (index, change) in changes.enumerated() {
+                  current = index
                   try apply(change, &counts, on: connection)
-                  applied += 1
                 }
+                current = nil
                 return try body(connection)
               }
               isCommitted = true
             } catch {
-              guard applied < changes.count, separate(applied, of: &changes, &leftOut, error) else { throw error }
+              guard let current, separate(current, of: &changes, &leftOut, error) else { throw error }
             }
           } while !isCommitted
           knownIntents.forget()
           deferred.withLock { queue in
-            queue.removeFirst(count)
-            queue.insert(contentsOf: leftOut, at: 0)
+            for index in count..<queue.count { leftOut.append(queue[index]) }
+            queue = leftOut
           }
           if isChangedElsewhere.exchange(false, ordering: .relaxed) || erasing { storage.hasResidue = true }
           storage.eraseResidue(waits: erasing)

@@ -25,7 +25,7 @@ extension Enroll: OneShotCommand {
     guard !askPIN else {
       throw CommandError(.unavailable, "the PIN is typed on the token: start `approval-token serve` first")
     }
-    guard try state.hasVault || !isStateOfService(state.directory) else {
+    guard try state.hasVault && !state.isVaultEmpty || !isStateOfService(state.directory) else {
       throw CommandError(
         .unavailable,
         "only the service, with its device secret, can make the vault in \(state.directory): run `systemctl start "

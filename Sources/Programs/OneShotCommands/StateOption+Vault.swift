@@ -17,6 +17,12 @@ extension StateOption {
     }
   }
 
+  /// Whether the vault has no bytes.
+  var isVaultEmpty: Bool {
+    var status = stat()
+    return stat(directory + "/vault.sqlite3", &status) == 0 && status.st_size == 0
+  }
+
   func deviceSecret() throws -> DeviceSecret {
     try DeviceSecret.load(stateDirectory: directory, credentialsDirectory: environment("CREDENTIALS_DIRECTORY"))
   }
@@ -35,10 +41,8 @@ extension StateOption {
         throw CommandError(
           .badData, "no token state in \(directory): run `approval-token enroll` first, or choose another --state")
       }
-      let path = directory + "/vault.sqlite3"
-      var status = stat()
       // Opening an empty file would make it a new vault.
-      if stat(path, &status) == 0, status.st_size == 0 { throw StateStoreError.corrupt(.emptyDatabase(path)) }
+      if isVaultEmpty { throw StateStoreError.corrupt(.emptyDatabase(directory + "/vault.sqlite3")) }
     }
     guard try !FactoryReset(directory: directory).hasBegun else {
       throw CommandError(

@@ -135,9 +135,12 @@ final class CallbackWorker: Service {
     let limit = store.sharedBy == nil ? 2 * Self.atOnce : min(free, Self.atOnceForHost)
     func read() async throws -> Due {
       guard store.sharedBy != nil else {
-        return try await store.read {
-          let jobs = try $0.callbacks(dueBy: now, without: hosts, portals: portals, limit: limit)
-          return Due(jobs: jobs, isFull: jobs.count >= limit, next: try $0.nextCallback(after: now))
+        // SQLite reads where the caller runs, and passes over all callbacks of hosts and portals at their limits.
+        return try await withTaskExecutorPreference(hosts.isEmpty && portals.isEmpty ? nil : globalConcurrentExecutor) {
+          try await store.read {
+            let jobs = try $0.callbacks(dueBy: now, without: hosts, portals: portals, limit: limit)
+            return Due(jobs: jobs, isFull: jobs.count >= limit, next: try $0.nextCallback(after: now))
+          }
         }
       }
       let (jobs, unreadable) = try await store.writeStatement { [clock] in

@@ -47,8 +47,8 @@ struct InitCommand: AsyncParsableCommand {
     reportDrafts(of: target.path)
     if let address, try Store.hasServerKeys(address) {
       throw CommandError(
-        "the database is not empty: it has the keys of another token server, or of an \"init\" that was interrupted; "
-          + "create it again")
+        "the database has the keys of a token server: use an empty one; if the keys are of an \"init\" that was "
+          + "interrupted, create the database again")
     }
     // Fill a temporary directory and rename it, so that the directory is complete or does not exist.
     let draft = ServerDirectory(path: "\(target.path).new-\(Random.bytes(4).lowercaseHex)")
@@ -86,10 +86,9 @@ struct InitCommand: AsyncParsableCommand {
     for entry in entries.sorted() where entry.hasPrefix("\(name).new-") {
       let end = entry.dropFirst(name.count + 5)
       guard end.count == 8, end.allSatisfy({ "0123456789abcdef".contains($0) }) else { continue }
-      let hasDatabase = (try? ServerDirectory(path: parent + entry).configuration().database) != nil
       complain(
         "warning: \(parent)\(entry) is of an init that was interrupted or still runs, and has private keys: if none runs, "
-          + "delete it\(hasDatabase ? ", and create its database again" : "")")
+          + "delete it")
     }
   }
 

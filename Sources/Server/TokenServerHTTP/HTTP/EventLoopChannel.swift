@@ -19,8 +19,9 @@ struct EventLoopChannel<Base: ServerChildChannel>: ServerChildChannel {
   }
 
   func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Base.Value> {
-    var random = SystemRandomNumberGenerator()
-    group.skipLoops(using: &random)
+    // Lets the next connection have any of the loops. In turn they would not share the work: a token opens a connection
+    // for its event stream, which is idle, and then one for its requests.
+    for _ in 0..<Int.random(in: 0..<executors.count) { _ = group.next() }
     return base.setup(channel: channel, logger: logger)
   }
 
@@ -28,15 +29,6 @@ struct EventLoopChannel<Base: ServerChildChannel>: ServerChildChannel {
     await withTaskExecutorPreference(executors[ObjectIdentifier(value.channel.eventLoop)]) {
       await base.handle(value: value, logger: logger)
     }
-  }
-}
-
-extension EventLoopGroup {
-  /// Lets the next connection have any of the loops. In turn they would not share the work: a token opens a connection
-  /// for its event stream, which is idle, and then one for its requests.
-  func skipLoops(using random: inout some RandomNumberGenerator) {
-    let count = makeIterator().reduce(0) { count, _ in count + 1 }
-    for _ in 0..<Int.random(in: 0..<max(count, 1), using: &random) { _ = next() }
   }
 }
 

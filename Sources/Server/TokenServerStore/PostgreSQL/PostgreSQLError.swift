@@ -32,8 +32,8 @@ struct PostgreSQLError: SQLError, CustomStringConvertible {
   /// A statement names a table that the database does not have.
   var isMissingTable: Bool { state == "42P01" }
 
-  /// Another server creates the same tables at the same time.
-  var isConcurrentCreation: Bool { ["23505", "42P07", "42710", "XX000"].contains(state) || isConflict }
+  /// Another server creates the same tables or columns at the same time.
+  var isConcurrentCreation: Bool { ["23505", "42701", "42P07", "42710", "XX000"].contains(state) || isConflict }
 
   var asStorageError: any Error { isUnavailable || isConflict ? unavailable : self }
 

@@ -52,7 +52,7 @@ import Vault
     let account = try await fixture.enrollment(registry: registry).enroll(uri, name: nil, trust: trust)
     #expect(account.id == ann && account.stage == .active)
     #expect(try stages() == [.active])
-    #expect(try fixture.vault.auditLines(newest: 1).map(\.entry.kind) == [.enrolled])
+    #expect(try fixture.vault.auditRows(newest: 1).compactMap(\.line?.entry.kind) == [.enrolled])
     #expect(try await fixture.server().pendingRequests().map(\.account) == [ann])
   }
 
@@ -61,7 +61,7 @@ import Vault
     let uri = fixture.am.registrationURI("ann")
     let account = try await fixture.enrollment(registry: registry()).enroll(uri, name: nil, trust: trust)
     #expect(account.stage == .active)
-    #expect(try fixture.vault.auditLines(newest: 9).map(\.entry.kind) == [.enrolled])
+    #expect(try fixture.vault.auditRows(newest: 9).compactMap(\.line?.entry.kind) == [.enrolled])
     #expect(try await fixture.server().pendingRequests().count == 1)
   }
 

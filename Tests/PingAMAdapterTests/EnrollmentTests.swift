@@ -36,7 +36,7 @@ import Vault
     #expect(profile.communicationType == "gcm" && profile.deviceID.utf8.count == 32)
     #expect(mechanism.metadata.registration == nil)
     #expect(account.delivery?.mailbox == profile.deviceID)
-    #expect(try fixture.vault.auditLines(newest: 9).map(\.entry.kind) == [.enrolled])
+    #expect(try fixture.vault.auditRows(newest: 9).compactMap(\.line?.entry.kind) == [.enrolled])
     let request = try #require(fixture.requests.withLock { $0.first })
     #expect(request.headers["Cookie"] == "amlbcookie=01")
     #expect(request.headers["Accept-API-Version"] == "resource=1.0, protocol=1.0")
@@ -164,7 +164,7 @@ import Vault
     fixture.clock.advance(by: .seconds(1))
     #expect(try await account.finished().stage == .active)
     #expect(try accounts().map(\.stage) == [.active])
-    #expect(try fixture.vault.auditLines(newest: 9).map(\.entry.kind) == [.enrolled])
+    #expect(try fixture.vault.auditRows(newest: 9).compactMap(\.line?.entry.kind) == [.enrolled])
   }
 
   @Test("Leaves the pins of others there as they are until AM was reached", arguments: [true, false])
@@ -183,7 +183,7 @@ import Vault
     } catch is TokenServerError {}
     #expect(try accounts().count == (isRefused ? 1 : 2))
     #expect(try pins() == (isRefused ? ["the right one"] : []))
-    let lines = try fixture.vault.auditLines(newest: 9).map(\.entry.kind)
+    let lines = try fixture.vault.auditRows(newest: 9).compactMap(\.line?.entry.kind)
     #expect(lines.contains(.pinsDropped) == !isRefused)
   }
 

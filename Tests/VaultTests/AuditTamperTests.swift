@@ -130,8 +130,6 @@ import Vault
     let rows = try vault.auditRows(newest: 3)
     #expect(rows.map(\.sequence) == [4, 5, 6] && rows.map { $0.line?.sequence } == [4, nil, 6])
     #expect(try vault.auditLines(newest: 3).map(\.sequence) == [4, 6])
-    #expect(throws: StateStoreError.self) { try vault.auditLines(after: 4, limit: 1) }
-    #expect(try vault.auditLines(after: 0, limit: 4).count == 4)
   }
 
   private func expectBreak(at line: Int64, _ what: String, sourceLocation: SourceLocation = #_sourceLocation) {

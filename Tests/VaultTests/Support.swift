@@ -110,3 +110,8 @@ func intent(_ transaction: TransactionID, _ account: AccountID, at server: Token
   AnswerIntent(
     transaction: transaction, server: server, account: account, idempotencyKey: key, decision: .deny(.notMe))
 }
+
+extension Vault {
+  /// The newest entries, oldest first, without those that cannot be read.
+  func auditLines(newest limit: Int) throws -> [AuditLine] { try auditRows(newest: limit).compactMap(\.line) }
+}

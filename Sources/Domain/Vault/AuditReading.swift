@@ -34,22 +34,6 @@ extension Vault {
     }
   }
 
-  /// As `auditRows(newest:)`, without those that cannot be read.
-  package func auditLines(newest limit: Int) throws(StateStoreError) -> [AuditLine] {
-    try auditRows(newest: limit).compactMap(\.line)
-  }
-
-  /// At most `limit` entries after number `sequence`, oldest first, for reading in pages.
-  /// - Throws: `.corrupt` if one of them cannot be read.
-  package func auditLines(after sequence: Int64, limit: Int) throws(StateStoreError) -> [AuditLine] {
-    try snapshot { connection in
-      try connection.rows(
-        "SELECT \(AuditRow.columns) FROM \(Self.bothChains) WHERE sequence > ? ORDER BY sequence LIMIT ?", sequence,
-        Int64(limit),
-        as: auditLine(in:))
-    }
-  }
-
   /// Verifies all entries of both chains.
   package func verifyAudit() throws(StateStoreError) -> AuditVerification {
     try snapshot { connection in

@@ -105,7 +105,7 @@ package struct VaultState: Sendable, Equatable {
         secrets: $0.secrets.withExposedSecret { Array($0) })
     }
     intents = try vault.unresolvedIntents()
-    audit = try vault.auditLines(after: 0, limit: .max).map(\.entry)
+    audit = try vault.auditRows(newest: .max).compactMap(\.line?.entry)
     for server in servers {
       let time = try vault.latestKnownTime(of: server.id)
       if time > 0 { latestKnownTimes[server.id] = time }

@@ -131,7 +131,8 @@ import Vault
       let removed = try await fixture.answer(.disallow(account: "ann", origin: Self.origin), as: OriginsResponse.self)
       #expect(removed.allowedOrigins.isEmpty)
       #expect(try fixture.vault.account(AccountID("ann")).allowedOrigins.isEmpty)
-      let entries = try fixture.vault.auditRows(newest: 10).compactMap(\.line?.entry).filter { $0.kind == .originsChanged }
+      let entries = try fixture.vault.auditRows(newest: 10).compactMap(\.line?.entry)
+        .filter { $0.kind == .originsChanged }
       #expect(
         Set(entries.map(\.detail)) == ["allowed https://bank.example", "no longer allowed: https://bank.example"])
     }

@@ -2,7 +2,7 @@
 import COpenSSL
 package import Secrets
 
-/// OpenSSL looks up what `EVP_sha256()` returns at each use.
+/// SHA-256 of OpenSSL, looked up once: what `EVP_sha256()` returns is looked up at each use.
 nonisolated(unsafe) let sha256Digest = EVP_MD_fetch(nil, "SHA256", nil) ?? EVP_sha256()
 
 package enum SHA256 {

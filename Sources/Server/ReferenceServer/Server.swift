@@ -143,8 +143,7 @@ struct Server {
       delivery: CallbackDelivery(
         configured: configuration.callbacks, allowed: configuration.callbackPrivateAddresses,
         eventLoopGroup: MultiThreadedEventLoopGroup.singleton),
-      clock: clock, jitter: { .random(in: -1...1) }, wakeUp: due, log: log,
-      executor: EventLoopExecutor(loop: MultiThreadedEventLoopGroup.singleton.next()))
+      clock: clock, jitter: { .random(in: -1...1) }, wakeUp: due, log: log)
   }
 
   /// - Parameter server: the id among several servers; empty for a single one.

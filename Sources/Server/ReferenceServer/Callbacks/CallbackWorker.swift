@@ -25,7 +25,6 @@ final class CallbackWorker: Service {
   private let jitter: @Sendable () -> Double
   private let wakeUp: AsyncSignal
   private let log: Logger
-  private let executor: (any TaskExecutor)?
   private let underWay = Mutex(UnderWay())
 
   private struct UnderWay {
@@ -64,12 +63,10 @@ final class CallbackWorker: Service {
     }
   }
 
-  /// - Parameters:
-  ///   - jitter: random numbers of −1…1, for the backoff.
-  ///   - executor: of its tasks, which do not block; nil for the default one, whose threads cost more to wake.
+  /// - Parameter jitter: random numbers of −1…1, for the backoff.
   init(
     store: Store, delivery: CallbackDelivery, clock: ServerClock, jitter: @escaping @Sendable () -> Double,
-    wakeUp: AsyncSignal, log: Logger, executor: (any TaskExecutor)? = nil
+    wakeUp: AsyncSignal, log: Logger
   ) {
     self.store = store
     self.delivery = delivery
@@ -77,26 +74,21 @@ final class CallbackWorker: Service {
     self.jitter = jitter
     self.wakeUp = wakeUp
     self.log = log
-    self.executor = executor
   }
 
   func run() async throws {
     await cancelWhenGracefulShutdown { [self] in
-      await withTaskExecutorPreference(executor) { await deliverUntilCancelled() }
-    }
-  }
-
-  private func deliverUntilCancelled() async {
-    await withDiscardingTaskGroup { group in
-      while !Task.isCancelled {
-        var next: Timestamp?
-        do { next = try await startDue(in: &group) } catch {
-          if !(error is CancellationError) { log.error("callbacks: \(error)") }
-          next = clock.now() + .seconds(1)
+      await withDiscardingTaskGroup { group in
+        while !Task.isCancelled {
+          var next: Timestamp?
+          do { next = try await startDue(in: &group) } catch {
+            if !(error is CancellationError) { log.error("callbacks: \(error)") }
+            next = clock.now() + .seconds(1)
+          }
+          let untilNext = next.map { $0 - clock.now() }
+          await wakeUp.wait(
+            for: store.sharedBy == nil ? untilNext : min(untilNext ?? Self.lookEvery, Self.lookEvery))
         }
-        let untilNext = next.map { $0 - clock.now() }
-        await wakeUp.wait(
-          for: store.sharedBy == nil ? untilNext : min(untilNext ?? Self.lookEvery, Self.lookEvery))
       }
     }
   }
@@ -135,12 +127,9 @@ final class CallbackWorker: Service {
     let limit = store.sharedBy == nil ? 2 * Self.atOnce : min(free, Self.atOnceForHost)
     func read() async throws -> Due {
       guard store.sharedBy != nil else {
-        // SQLite reads where the caller runs, and passes over all callbacks of hosts and portals at their limits.
-        return try await withTaskExecutorPreference(hosts.isEmpty && portals.isEmpty ? nil : globalConcurrentExecutor) {
-          try await store.read {
-            let jobs = try $0.callbacks(dueBy: now, without: hosts, portals: portals, limit: limit)
-            return Due(jobs: jobs, isFull: jobs.count >= limit, next: try $0.nextCallback(after: now))
-          }
+        return try await store.read {
+          let jobs = try $0.callbacks(dueBy: now, without: hosts, portals: portals, limit: limit)
+          return Due(jobs: jobs, isFull: jobs.count >= limit, next: try $0.nextCallback(after: now))
         }
       }
       let (jobs, unreadable) = try await store.writeStatement { [clock] in

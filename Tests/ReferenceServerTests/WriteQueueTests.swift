@@ -20,6 +20,24 @@ import Testing
     #expect(mode.0 == 2 && mode.1 == "wal")
   }
 
+  /// SQLite's temporary files are deleted right after they are made, but their names tell what they are.
+  @Test("What a change may have to restore is in memory, not in a temporary file") func noTemporaryFile() async throws {
+    let temporary = try TemporaryStore()
+    try await temporary.store.write { database in
+      for number in 1...500 {
+        let id = "u\(number)" + String(repeating: "-", count: 1000)
+        try database.run(#"INSERT INTO "user" (id, created_at_ms) VALUES (?, 0)"#, [id])
+      }
+    }
+    let open = try await temporary.store.write { database in
+      try database.run(#"UPDATE "user" SET id = id || '-'"#, [])
+      let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+      return descriptors.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
+    }
+    #expect(open.contains { $0.hasPrefix(temporary.path) })
+    #expect(open.filter { $0.contains("etilqs_") } == [])
+  }
+
   @Test("A change that throws takes back only itself", arguments: Engine.allCases)
   func aChangeThatThrowsTakesBackOnlyItself(in engine: Engine) async throws {
     let temporary = try TemporaryStore(engine)

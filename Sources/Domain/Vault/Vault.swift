@@ -147,7 +147,7 @@ package final class Vault: Sendable {
   }
 
   /// The settings of every connection.
-  private static let everywhere = "PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY"
+  private static let everywhere = "PRAGMA trusted_schema = OFF; \(Connection.temporaryDataInMemory)"
 
   /// Runs the deferred changes and `body` in one transaction: all of it is durable when this returns, or nothing
   /// happened. Push messages that cannot be stored stay in the queue, with all others of their accounts.

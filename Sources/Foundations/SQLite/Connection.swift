@@ -11,6 +11,9 @@ package struct Connection: ~Copyable {
   private let prepared: PreparedStatements
   /// How long a call waits for other connections, in milliseconds.
   static let patience: Int32 = 5_000
+  /// A setting of a connection: what a statement or a savepoint may have to restore, and what is sorted, is in memory
+  /// and not in a file of the directory for temporary files.
+  package static let temporaryDataInMemory = "PRAGMA temp_store = MEMORY"
 
   /// Opens the file, and creates it if it does not exist. If another process holds a lock, a call waits up to 5 s
   /// before it fails with `SQLITE_BUSY`.

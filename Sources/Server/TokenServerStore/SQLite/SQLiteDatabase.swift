@@ -17,8 +17,7 @@ struct SQLiteDatabase: SQLDatabase {
     // The directory is private.
     let connection = try Connection(path: path, isPrivate: false)
     try connection.useWriteAheadLog(isKept: false)
-    // Without it, several changes at once open a temporary file for what a savepoint may restore.
-    try connection.execute("PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY")
+    try connection.execute("PRAGMA synchronous = FULL; \(Connection.temporaryDataInMemory)")
     try Schema.migrate(connection)
     try connection.execute("PRAGMA foreign_keys = ON")
     return connection

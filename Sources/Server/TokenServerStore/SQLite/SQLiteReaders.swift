@@ -16,9 +16,7 @@ final class SQLiteReaders: Sendable {
   /// Runs `body` on a consistent state, on the thread of the caller. Waits for no other reader and no writer.
   /// - Throws: `SQLiteError`, also for a change, or the error of `body`.
   func read<Value>(_ body: (any SQLTransaction) throws -> Value) throws -> Value {
-    // The directory is private.
-    let reader =
-      try unused.withLock { $0.popLast() } ?? SQLiteSession(Connection(path: path, readOnly: true, isPrivate: false))
+    let reader = try unused.withLock { $0.popLast() } ?? SQLiteSession(newConnection())
     var hasFailed = false
     defer { if !hasFailed { unused.withLock { if $0.count < Self.limit { $0.append(reader) } } } }
     do { return try reader.connection.snapshot { _ in try body(SQLiteTransaction(reader)) } } catch {
@@ -26,6 +24,13 @@ final class SQLiteReaders: Sendable {
       hasFailed = error is SQLiteError
       throw error
     }
+  }
+
+  private func newConnection() throws -> Connection {
+    // The directory is private.
+    let connection = try Connection(path: path, readOnly: true, isPrivate: false)
+    try connection.execute(Connection.temporaryDataInMemory)
+    return connection
   }
 
   /// Closes the connections that are not in use.

@@ -32,7 +32,9 @@ import Testing
     let open = try await temporary.store.write { database in
       try database.run(#"UPDATE "user" SET id = id || '-'"#, [])
       let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
-      return descriptors.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
+      return descriptors.compactMap {
+        try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+      }
     }
     #expect(open.contains { $0.hasPrefix(temporary.path) })
     #expect(open.filter { $0.contains("etilqs_") } == [])

@@ -185,6 +185,29 @@ import Testing
     #expect(challenges.map(\.1) == ["finger"])
   }
 
+  /// Fails if a server can start as many programs as its request has copies.
+  @Test("A driver that is named many times is asked once, and many different ones within the bound")
+  func copies() async throws {
+    let copies = [AuthenticatorSource](repeating: Self.sources[0], count: 300)
+    let challenge = try #require(CustomChallenge(copies, fallback: pin, server: "h"))
+    #expect(challenge.sources == [Self.sources[0]])
+    let others = (1...300).map {
+      AuthenticatorSource(authenticator: "a\($0)", kind: .custom, input: .external(hold: false))
+    }
+    let many = try #require(CustomChallenge(others, fallback: pin, server: "h"))
+    #expect(many.sources == Array(others.prefix(AuthenticatorDrivers.most)))
+    fixture.server.set(challenge: .custom(challenge))
+    try await fixture.withHandler {
+      fixture.announce(fixture.request(1, lives: .seconds(600)))
+      await fixture.pass { !reader.calls.isEmpty }
+      for _ in 0..<1000 { await Task.yield() }
+      reader.say(match)
+      reader.end()
+      await fixture.panel.until(showing: .idle(pending: 0))
+    }
+    #expect(reader.calls.count == 1 && decided() == ["accept by finger"])
+  }
+
   /// Digits could be the code, which is sent to the server, or the PIN.
   @Test("A typed code is only taken if nothing else can answer") func codes() throws {
     let code = AuthenticatorSource(authenticator: "number", kind: .custom, input: .keypadCode)

@@ -137,6 +137,21 @@ import Testing
     }
   }
 
+  /// Fails if one correctly signed request starts as many programs as it has copies.
+  @Test("An alternative that a request repeats is one source") func copies() async throws {
+    let adapter = try await registered()
+    var request = request
+    request.authenticator = "unknown"
+    let alternative = ApprovalRequest.Alternative(authenticator: "number", method: .pushWithCustomAuthenticator)
+    request.alternatives = [ApprovalRequest.Alternative](repeating: alternative, count: 300)
+    try server.serve(JSON.encode(request))
+    guard case .custom(let challenge) = try await adapter.open(server.pending).contents.challenge else {
+      Issue.record("nothing can be asked")
+      return
+    }
+    #expect(challenge.sources.map(\.authenticator) == ["number"])
+  }
+
   @Test("A cancellation is a signed denial with its reason, and without a proof") func cancellation() async throws {
     let adapter = try await registered()
     try server.serve(JSON.encode(request))

@@ -29,6 +29,24 @@ import Testing
     #expect(ApprovalRequest.Method(known: "push_with_iris") == nil)
   }
 
+  /// Fails if a request makes a device ask as often as it repeats an authenticator.
+  @Test("A request names each alternative once, and no more authenticators than the bound") func alternatives() {
+    var request = ApprovalRequest(
+      iss: "s", clientID: "C", profileID: "P", transactionID: "T", type: "login", method: .pushWithCustomAuthenticator,
+      message: nil, pushMessage: nil, nonce: "n", sentAtMs: 1, expiresInMs: 1)
+    func alternative(_ authenticator: String) -> ApprovalRequest.Alternative {
+      .init(authenticator: authenticator, method: .pushWithCustomAuthenticator)
+    }
+    request.authenticator = "key"
+    let copies = [ApprovalRequest.Alternative](repeating: alternative("badge"), count: 300)
+    request.alternatives = [alternative("key")] + copies
+    #expect(request.authenticators == [alternative("key"), alternative("badge")])
+    let others = (1...300).map { alternative("a\($0)") }
+    request.alternatives = others
+    #expect(request.authenticators.count == ApprovalRequest.mostAuthenticators)
+    #expect(request.authenticators == [alternative("key")] + others.prefix(ApprovalRequest.mostAuthenticators - 1))
+  }
+
   private var claim: AuthenticatorClaim {
     AuthenticatorClaim(
       nonce: [UInt8](repeating: 1, count: 32), requestSHA256: [UInt8](repeating: 2, count: 32), decision: .accept,

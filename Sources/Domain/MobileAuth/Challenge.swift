@@ -30,20 +30,29 @@ extension Challenge {
 }
 
 package struct CustomChallenge: Sendable, Equatable {
-  /// What approves the request: the first that answers. The server's preferred one comes first. Never empty; of
-  /// several, none is typed on the keypad, because the digits could be a PIN.
+  /// What approves the request: the first that answers. The server's preferred one comes first. Never empty, each
+  /// authenticator once, and at most `AuthenticatorDrivers.most`, because each is asked at the same time; of several,
+  /// none is typed on the keypad, because the digits could be a PIN.
   package let sources: [AuthenticatorSource]
   /// The PIN, which the user may type instead; nil if the server or the account allows none.
   package var fallback: PINChallenge?
   /// As in `DriverCall`.
   package var server: String
 
-  /// - Parameter sources: codes that are typed are left out if there is another source.
+  /// - Parameter sources: codes that are typed are left out if there is another source; of several of one
+  ///   authenticator, the first is taken.
   /// - Returns: nil without a source.
   package init?(_ sources: [AuthenticatorSource], fallback: PINChallenge?, server: String) {
     let external = sources.filter { $0.input != .keypadCode }
-    self.sources = external.isEmpty ? Array(sources.prefix(1)) : external
-    guard !self.sources.isEmpty else { return nil }
+    var asked: [AuthenticatorSource] = []
+    for source in external.isEmpty ? Array(sources.prefix(1)) : external
+    where asked.count < AuthenticatorDrivers.most
+      && !asked.contains(where: { $0.authenticator == source.authenticator })
+    {
+      asked.append(source)
+    }
+    guard !asked.isEmpty else { return nil }
+    self.sources = asked
     self.fallback = fallback
     self.server = server
   }

@@ -77,11 +77,19 @@ package struct ApprovalRequest: Codable, Sendable, Equatable {
     }
   }
 
-  /// The authenticators other than the PIN that approve the request, the preferred one first.
+  /// The maximum number of authenticators other than the PIN that one request names.
+  package static let mostAuthenticators = 16
+
+  /// The authenticators other than the PIN that approve the request, the preferred one first: each alternative once,
+  /// and no more than `mostAuthenticators`, whatever the message repeats.
   package var authenticators: [Alternative] {
     guard let authenticator else { return [] }
-    return [Alternative(authenticator: authenticator, method: method)]
-      + (alternatives ?? []).filter { $0.authenticator != authenticator }
+    var all = [Alternative(authenticator: authenticator, method: method)]
+    for other in alternatives ?? []
+    where all.count < Self.mostAuthenticators && other.authenticator != authenticator && !all.contains(other) {
+      all.append(other)
+    }
+    return all
   }
 
   /// Whether the PIN approves the request.

@@ -109,7 +109,8 @@ extension ConfigurationFile.TypeEntry {
     }
     type.authenticator = chosen.id
     type.alternatives = alternatives ?? []
-    guard type.alternatives.count < 16, Set(type.alternatives + [chosen.id]).count == type.alternatives.count + 1,
+    guard type.alternatives.count < ApprovalRequest.mostAuthenticators,
+      Set(type.alternatives + [chosen.id]).count == type.alternatives.count + 1,
       type.alternatives.allSatisfy({ configuration.authenticator($0).map { configuration.isEnabled($0.kind) } == true })
     else { throw fail("\"alternatives\" must be ids of other [[authenticator]] that are enabled, each once") }
     switch fallback ?? ApprovalRequest.Method.pushWithPIN.rawValue {

@@ -9,8 +9,8 @@ extension EndToEnd {
       Plugins.authenticator("badge", verifiedBy: "signature = \"badge\"") + Fingerprints.types
       + "alternatives = [\"badge\"]\n"
 
-    @Test("One request takes a finger, a badge after a hold, the PIN, or a denial: whichever comes first")
-    func whicheverComesFirst() async throws {
+    /// With both registered, in a session of the PIN.
+    private func withBoth(_ body: @escaping (EndToEndFixture) async throws -> Void) async throws {
       try await withPINScene(
         settings: Fingerprints.settings + "\ncustom_authenticators = true", types: Self.types,
         configuration: { _ in
@@ -24,7 +24,14 @@ extension EndToEnd {
         try await token.perform(.hold)
         try await token.presentWhenAsked(.init(badge: "red"))
         try await registration.outcome().succeeded()
+        try await body(fixture)
+      }
+    }
 
+    @Test("One request takes a finger, a badge after a hold, the PIN, or a denial: whichever comes first")
+    func whicheverComesFirst() async throws {
+      try await withBoth { fixture in
+        let token = fixture.token
         for (method, detail) in [
           ("push_with_fingerprint", "accept by finger"), ("push_with_custom_authenticator", "accept by badge"),
           ("push_with_pin", "accept by PIN"),
@@ -48,6 +55,44 @@ extension EndToEnd {
         try await token.shows("number or other data wanted")
         try await token.answer(denied, with: .double)
         #expect(try await fixture.settled(denied).hasPrefix("denied (declined)"))
+        #expect(try await fixture.server.pinFailures() == 0)
+      }
+    }
+
+    private func logInWithBadge(_ token: TestToken) async throws {
+      let login = try token.begin("login", "alice", "--authenticator", "badge")
+      try await token.asks("confirmation wanted")
+      try await token.perform(.hold)
+      try await token.presentWhenAsked(.init(badge: "red"))
+      try await login.outcome().succeeded()
+    }
+
+    /// Fails if who has the badge can replace what is stronger.
+    @Test("In a session of the badge, the finger is deregistered and registered with the PIN, and the badge without it")
+    func weakerSession() async throws {
+      try await withBoth { fixture in
+        let token = fixture.token
+        try await logInWithBadge(token)
+        let deregistration = try token.begin("authenticator", "deregister", "alice", "finger")
+        try await token.type("13589")
+        try await deregistration.outcome().succeeded()
+        #expect(try await fixture.server.account()?.authenticators == ["badge"])
+
+        try await logInWithBadge(token)
+        let registration = try token.begin("authenticator", "register", "alice", "finger")
+        try await token.type("13589")
+        try await token.asks("confirmation wanted")
+        try await token.perform(.hold)
+        try await token.present("index")
+        try await token.type("13589")
+        try await registration.outcome().succeeded()
+        #expect(try await fixture.server.account()?.authenticators == ["badge", "finger"])
+
+        try await logInWithBadge(token)
+        let own = try token.begin("authenticator", "deregister", "alice", "badge")
+        try await token.presentWhenAsked(.init(badge: "red"))
+        try await own.outcome().succeeded()
+        #expect(try await fixture.server.account()?.authenticators == ["finger"])
         #expect(try await fixture.server.pinFailures() == 0)
       }
     }

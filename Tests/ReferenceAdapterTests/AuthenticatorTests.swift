@@ -229,6 +229,18 @@ import Testing
     #expect(try stored().count == 1)
   }
 
+  @Test("The session of a login names its authenticator") func sessionOfALogin() async throws {
+    try await register()
+    let device = JSON.encode(AccessTokenResponse(accessToken: "T", expiresIn: 900, scope: .device))
+    let user = JSON.encode(AccessTokenResponse(accessToken: "U", expiresIn: 900, scope: .user, profileID: "PROFIL"))
+    server.on("/configuration", "{}")
+    server.on("/oauth/token") { request in
+      let isLogin = String(decoding: request.body, as: UTF8.self).contains("custom-authenticator")
+      return HTTPResponse(status: 200, body: isLogin ? user : device)
+    }
+    #expect(try await logIn(adapter()).authenticator == "number")
+  }
+
   @Test("Errors about authenticators keep their numbers, and revoke", arguments: [true, false])
   func loginErrors(isRevoked: Bool) async throws {
     try await register()

@@ -230,10 +230,11 @@ import Testing
     try await register(adapter())
     let restarted = UnlockedTokens(lifetime: .seconds(3600))
     let adapter = try adapter(restarted)
-    _ = try await adapter.logIn(account, typing: Self.pin("13579"))
+    #expect(try await adapter.logIn(account, typing: Self.pin("13579")).isOfPIN(of: account))
     #expect(try await isUsable(adapter))
-    _ = try await adapter.logIn(
+    let session = try await adapter.logIn(
       with: adapter.use("finger", of: account, for: .authenticate), data: AuthenticatorData(SecretBytes(copying: [])))
+    #expect(session.authenticator == "finger" && !session.isOfPIN(of: account))
     let form = try #require(http.requests.last { $0.url.hasSuffix("/oauth/token") }).body
     let text = String(decoding: form, as: UTF8.self)
     #expect(text.contains("grant%3Abiometric") && text.contains("authenticator=finger") && !text.contains("data="))

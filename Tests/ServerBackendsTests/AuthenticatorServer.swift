@@ -107,7 +107,9 @@ final class AuthenticatorServer: UserAuthenticators, ScriptedForwarding {
 
   func logIn(with use: AuthenticatorUse, data: AuthenticatorData) async throws(TokenServerError) -> UserSession {
     try note("log in with \(use.call.authenticator): \(data.text)")
-    return UserSession(account: use.account, until: MonotonicInstant(uptime: .seconds(600)), accessToken: "U")
+    return UserSession(
+      account: use.account, until: MonotonicInstant(uptime: .seconds(600)), accessToken: "U",
+      authenticator: use.call.authenticator)
   }
 
   // MARK: UserSessions

@@ -99,6 +99,16 @@ import Testing
     #expect(fixture.store.audit.map(\.kind) == [.loggedOut])
   }
 
+  /// Fails if the fingerprints that the change ends stay registered at the server: it refuses that in such a session.
+  @Test("A session of another authenticator is not used: the PIN begins one") func weakerSession() async throws {
+    fixture.users.set(
+      UserSession(
+        account: account.id, until: fixture.clock.now + .seconds(600), accessToken: "T", authenticator: "badge"))
+    let server = SessionServer(known: ["T"])
+    _ = try await fixture.pins.beginChange(of: account.id, typing: pin("13579"), at: server)
+    #expect(server.sessions == [nil])
+  }
+
   @Test("A session that the server knows is used, and one of another account is not") func knownSession() async throws {
     fixture.users.set(session(account.id))
     let server = SessionServer(known: ["T"])

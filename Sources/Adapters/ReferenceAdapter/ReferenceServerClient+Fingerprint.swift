@@ -147,7 +147,7 @@ extension ReferenceServerClient {
       authenticator: stored.identifier)
     let form = [("assertion", assertion), ("authenticator", stored.identifier)]
     return try await revoking(stored, of: account) { () async throws(TokenServerError) in
-      try await requestSession(of: account, grant: Grant.biometric, form: form)
+      try await requestSession(of: account, with: stored.identifier, grant: Grant.biometric, form: form)
     }
   }
 

@@ -121,8 +121,10 @@ extension ReferenceServerClient {
   }
 
   /// Requests a user access token. Repeating the same form counts as the same attempt.
+  /// - Parameter authenticator: what proves the user.
   func requestSession(
-    of account: Account, grant: String, form: [(String, String)]
+    of account: Account, with authenticator: String = Authenticator.pinIdentifier, grant: String,
+    form: [(String, String)]
   ) async throws(TokenServerError) -> UserSession {
     let asked = environment.now
     let form = [("profile_id", account.profile)] + form
@@ -134,7 +136,7 @@ extension ReferenceServerClient {
     }
     let lifetime = Duration.seconds(max(0, min(response.expiresIn, 86_400)))
     return UserSession(
-      account: account.id, until: asked + lifetime, accessToken: response.accessToken,
+      account: account.id, until: asked + lifetime, accessToken: response.accessToken, authenticator: authenticator,
       info: response.customInfo.map(AuthenticatorInfo.init))
   }
 

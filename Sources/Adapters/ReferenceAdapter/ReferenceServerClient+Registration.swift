@@ -149,7 +149,7 @@ extension ReferenceServerClient {
       authenticator: authenticator, dataSHA256: SHA256.hash(data).base64URL)
     let form = [("assertion", assertion), ("authenticator", authenticator), ("data", data.base64)]
     return try await revoking(stored, of: account) { () async throws(TokenServerError) in
-      try await requestSession(of: account, grant: Grant.customAuthenticator, form: form)
+      try await requestSession(of: account, with: authenticator, grant: Grant.customAuthenticator, form: form)
     }
   }
 

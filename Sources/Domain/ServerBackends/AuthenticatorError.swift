@@ -17,7 +17,7 @@ package enum AuthenticatorError: ReportedError, Equatable {
   case preferredNotListed(AccountID)
   /// A PIN cannot be deregistered.
   case pinStays(AccountID)
-  /// The session is over, and the board has no keypad for the PIN of a new one.
+  /// There is no session of the PIN, and the board has no keypad to begin one.
   case notLoggedIn(AccountID)
   /// The server no longer knows the session.
   case sessionEnded(AccountID)
@@ -64,7 +64,7 @@ package enum AuthenticatorError: ReportedError, Equatable {
       "the token server does not list the preferred authenticator of \(account) now; log in with `--authenticator pin`"
     case .pinStays(let account): "the PIN of \(account) cannot be deregistered"
     case .notLoggedIn(let account):
-      "\(account) is not logged in, and this board has no keypad to type the PIN on"
+      "\(account) is not logged in with its PIN, and this board has no keypad to type it on"
     case .sessionEnded(let account): "\(account) is not logged in any more; repeat the command"
     case .noBiometricChecks(let account):
       "the token server of \(account) asks for no fingerprint for which another authenticator could stand"

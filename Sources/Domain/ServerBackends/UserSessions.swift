@@ -38,14 +38,25 @@ package struct UserSession: Sendable, Equatable {
   /// When the session expires at the server.
   package let until: MonotonicInstant
   package let accessToken: String
+  /// The identifier of the authenticator that proved the user.
+  package let authenticator: String
   /// The result of the server's script, for a login with a custom authenticator.
   package let info: AuthenticatorInfo?
 
-  package init(account: AccountID, until: MonotonicInstant, accessToken: String, info: AuthenticatorInfo? = nil) {
+  package init(
+    account: AccountID, until: MonotonicInstant, accessToken: String,
+    authenticator: String = Authenticator.pinIdentifier, info: AuthenticatorInfo? = nil
+  ) {
     self.account = account
     self.until = until
     self.accessToken = accessToken
+    self.authenticator = authenticator
     self.info = info
+  }
+
+  /// Whether the PIN of the account began it: no other session may change what proves the user.
+  package func isOfPIN(of account: AccountID) -> Bool {
+    self.account == account && authenticator == Authenticator.pinIdentifier
   }
 }
 

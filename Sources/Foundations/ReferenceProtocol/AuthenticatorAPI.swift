@@ -55,9 +55,9 @@ package struct CustomInfo: Codable, Sendable, Equatable {
   }
 }
 
-/// `POST …/authenticators/{aid}/registrations`, as the user, with an `Idempotency-Key`, which becomes the ID of the
-/// registration. `201` with an `AuthenticatorRegistration`. The same key and body again, after a lost response, give a
-/// new `sealed_token` for the same registration; the script is not asked again.
+/// `POST …/authenticators/{aid}/registrations`, as the user, who has logged in with the PIN, with an `Idempotency-Key`,
+/// which becomes the ID of the registration. `201` with an `AuthenticatorRegistration`. The same key and body again,
+/// after a lost response, give a new `sealed_token` for the same registration; the script is not asked again.
 package struct AuthenticatorRegistrationRequest: Codable, Sendable, Equatable {
   /// For a biometric authenticator: a `KnowledgeAssertion` of the PIN, whose audience is the request's URL. It counts
   /// as a PIN attempt.
@@ -133,7 +133,8 @@ package struct AuthenticatorRegistrationStatus: Codable, Sendable, Equatable {
   package init(state: State) { self.state = state }
 }
 
-/// `POST …/authenticators/{aid}/deregistration`, as the user. `204`; idempotent.
+/// `POST …/authenticators/{aid}/deregistration`, as the user, who has logged in with the PIN or with this
+/// authenticator. `204`; idempotent.
 package struct AuthenticatorDeregistration: Codable, Sendable, Equatable {
   /// For a custom authenticator: Base64, at most 4096 bytes decoded. The reference server has no script for it.
   package var data: String?

@@ -3,6 +3,7 @@ import ApprovalTestKit
 import ControlProtocol
 import JSONValues
 import MobileAuth
+import ServerBackends
 import Testing
 
 @testable import TokenDaemon
@@ -10,8 +11,10 @@ import Testing
 /// Logins with a custom authenticator that end with the PIN, and what commands say of its script; see
 /// `CustomAuthenticatorFeatureTests`.
 @Suite("Logins with custom authenticators", .timeLimit(.minutes(5))) struct LoginFeatureTests {
-  private func with(_ body: (AuthenticatorFixture) async throws -> Void) async throws {
-    let fixture = try await AuthenticatorFixture(registered: ["touch"])
+  private func with(
+    _ registered: Set<String> = ["touch"], _ body: (AuthenticatorFixture) async throws -> Void
+  ) async throws {
+    let fixture = try await AuthenticatorFixture(registered: registered)
     try await body(fixture)
     await fixture.end()
   }
@@ -67,8 +70,10 @@ import Testing
       #expect(try await login.finished().info == welcome)
       let registration = ControlRequest.registerAuthenticator(account: "alice", identifier: "number")
       let refused = Task { try await fixture.service.answer(registration, as: AuthenticatorsResponse.self) }
-      await fixture.hold(at: 2)
-      await fixture.type("0000", at: 3)
+      // The session is not of the PIN.
+      await fixture.type(MemoryServer.rightPIN, at: 2)
+      await fixture.hold(at: 3)
+      await fixture.type("0000", at: 4)
       do {
         try await refused.finished()
         Issue.record("no error")
@@ -78,9 +83,52 @@ import Testing
         #expect(failure.number == 9027)
       }
       let registered = Task { try await fixture.service.answer(registration, as: AuthenticatorsResponse.self) }
-      await fixture.hold(at: 4)
-      await fixture.type("4711", at: 5)
+      await fixture.hold(at: 5)
+      await fixture.type("4711", at: 6)
       #expect(try await registered.finished().info == welcome)
+    }
+  }
+
+  /// Fails if who has the weakest authenticator replaces the strongest.
+  @Test("In a session of another authenticator, a registration and a deregistration want the PIN first")
+  func weakerSession() async throws {
+    try await with { fixture in
+      let command = login(fixture)
+      try await fixture.say(.data(AuthenticatorData("4711")))
+      try await command.finished()
+      let registration = fixture.begin(.registerAuthenticator(account: "alice", identifier: "number"))
+      await fixture.type(MemoryServer.rightPIN, at: 2)
+      await fixture.hold(at: 3)
+      await fixture.type("4711", at: 4)
+      try await registration.finished()
+      let challenges = try await fixture.challenges(4)
+      #expect(challenges.map { $0["kind"]?.text } == ["custom", "pin", "confirmation", "custom"])
+      // The session of the PIN is enough from now on.
+      #expect(fixture.service.service.session?.isOfPIN(of: MemoryServer.account) == true)
+      #expect(await fixture.number(of: .deregisterAuthenticator(account: "alice", identifier: "number")) == nil)
+      #expect(fixture.panel.prompts.count == 4 && fixture.server.now.registered == ["touch"])
+    }
+    try await with(["touch", "number"]) { fixture in
+      let command = login(fixture)
+      try await fixture.say(.data(AuthenticatorData("4711")))
+      try await command.finished()
+      let deregistration = fixture.begin(.deregisterAuthenticator(account: "alice", identifier: "number"))
+      await fixture.type(MemoryServer.rightPIN, at: 2)
+      try await deregistration.finished()
+      #expect(fixture.server.now.registered == ["touch"])
+    }
+  }
+
+  @Test("In its own session, an authenticator is deregistered without the PIN") func ownSession() async throws {
+    try await with { fixture in
+      let command = login(fixture)
+      try await fixture.say(.data(AuthenticatorData("4711")))
+      try await command.finished()
+      let deregistration = fixture.begin(.deregisterAuthenticator(account: "alice", identifier: "touch"))
+      try await fixture.say(.data(AuthenticatorData("bye")), at: 2)
+      try await deregistration.finished()
+      #expect(fixture.server.now.registered.isEmpty)
+      #expect(try await fixture.challenges(2).map { $0["kind"]?.text } == ["custom", "custom"])
     }
   }
 

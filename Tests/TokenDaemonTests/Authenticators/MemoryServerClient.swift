@@ -75,9 +75,12 @@ struct MemoryServerClient: UserAuthenticators {
 
   // MARK: UserSessions
 
-  private func session(_ info: AuthenticatorInfo? = nil) -> UserSession {
+  private func session(
+    with authenticator: String = Authenticator.pinIdentifier, _ info: AuthenticatorInfo? = nil
+  ) -> UserSession {
     UserSession(
-      account: MemoryServer.account, until: environment.now + .seconds(600), accessToken: "U", info: info)
+      account: MemoryServer.account, until: environment.now + .seconds(600), accessToken: "U",
+      authenticator: authenticator, info: info)
   }
 
   func pinLength(of account: AccountID) async throws(TokenServerError) -> Int { 5 }
@@ -127,6 +130,7 @@ struct MemoryServerClient: UserAuthenticators {
   func register(
     _ use: AuthenticatorUse, with data: AuthenticatorData, in session: UserSession
   ) async throws(TokenServerError) -> AuthenticatorInfo? {
+    guard session.isOfPIN(of: use.account) else { throw .notAuthenticated("log in with the PIN") }
     let info = try server.run("registration", use.call.authenticator, data)
     server.change { $0.registered.insert(use.call.authenticator) }
     return info
@@ -135,6 +139,9 @@ struct MemoryServerClient: UserAuthenticators {
   func deregister(
     _ authenticator: String, with data: AuthenticatorData?, in session: UserSession
   ) async throws(TokenServerError) -> Bool {
+    guard session.isOfPIN(of: session.account) || session.authenticator == authenticator else {
+      throw .notAuthenticated("log in with the PIN")
+    }
     let text = data?.bytes.withExposedSecret { String(decoding: $0, as: UTF8.self) }
     server.change { state in
       state.calls.append("deregistration \(authenticator) with \(text ?? "nothing")")
@@ -149,6 +156,6 @@ struct MemoryServerClient: UserAuthenticators {
   }
 
   func logIn(with use: AuthenticatorUse, data: AuthenticatorData) async throws(TokenServerError) -> UserSession {
-    session(try server.run("login", use.call.authenticator, data))
+    session(with: use.call.authenticator, try server.run("login", use.call.authenticator, data))
   }
 }

@@ -46,13 +46,13 @@ extension AccountPINs {
     return session
   }
 
-  /// Starts a PIN change in the account's session. If the server no longer knows the session, it ends here, and the
-  /// same PIN begins a new one.
+  /// Starts a PIN change in the account's session, if its PIN began it; otherwise the PIN begins one. If the server no
+  /// longer knows the session, it ends here, and the same PIN begins a new one.
   /// - Throws: as `UserSessions.beginPINChange`.
   func beginChange(
     of account: AccountID, typing pin: PIN, at server: any UserSessions
   ) async throws -> PINChangeTicket {
-    let session = users.session.flatMap { $0.account == account ? $0 : nil }
+    let session = users.session.flatMap { $0.isOfPIN(of: account) ? $0 : nil }
     do { return try await server.beginPINChange(account, typing: pin, session: session) } catch {
       guard case .notAuthenticated = error, session != nil else { throw error }
       try endLostSession(of: account)

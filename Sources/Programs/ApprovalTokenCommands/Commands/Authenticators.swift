@@ -63,9 +63,9 @@ struct AuthenticatorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "register", abstract: "Register an authenticator, confirmed by a hold of the button.",
       discussion: """
-        Asks for the PIN if the account is not logged in, then for a hold of the button, then for the code of the \
-        authenticator, which the token server checks. At PingAM, privacyIDEA and eduMFA, where this token checks it, asks \
-        for the hold, the authenticator and then the PIN. Make sure that you started this command yourself.
+        Asks for the PIN if the account is not logged in with it, then for a hold of the button, then for the code of \
+        the authenticator, which the token server checks. At PingAM, privacyIDEA and eduMFA, where this token checks \
+        it, asks for the hold, the authenticator and then the PIN. Make sure that you started this command yourself.
         """)
 
     @OptionGroup var subject: Subject
@@ -81,8 +81,8 @@ struct AuthenticatorCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "deregister", abstract: "Deregister an authenticator other than the PIN.",
       discussion: """
-        Asks for the PIN if the account is not logged in. If it was the preferred one, the PIN is preferred from then \
-        on.
+        Asks for the PIN if the account is not logged in with it, or with this authenticator. If it was the preferred \
+        one, the PIN is preferred from then on.
         """)
 
     @OptionGroup var subject: Subject

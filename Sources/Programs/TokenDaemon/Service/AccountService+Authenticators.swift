@@ -57,7 +57,7 @@ extension AccountService {
     let authenticators = try authenticators(of: account, at: server)
     let (all, isNotified) = try await reporting(.deregistration, of: account.id, with: id) {
       let all = try await authenticators.requireDeregistrable(id)
-      let session = try await userSession(of: account, at: server, progress)
+      let session = try await userSession(of: account, at: server, orWith: id, progress)
       var data: AuthenticatorData?
       if authenticators.notifiesDriver(of: id) {
         data = try await service.panelTasks.perform(at: account.server) { panel in
@@ -92,11 +92,18 @@ extension AccountService {
     AccountStandIns(of: account, at: server, pins)
   }
 
-  /// The session of the account; logs in with the PIN if there is none.
+  /// The session of the account, if it is of the PIN; logs in with the PIN if there is none: a weaker authenticator
+  /// must not replace a stronger one.
+  /// - Parameter authenticator: an authenticator whose session is enough, too; nil for none.
   private func userSession(
-    of account: AccountRecord, at server: any TokenServerClient, _ progress: @escaping Progress
+    of account: AccountRecord, at server: any TokenServerClient, orWith authenticator: String? = nil,
+    _ progress: @escaping Progress
   ) async throws -> UserSession {
-    if let session = service.session, session.account == account.id { return session }
+    if let session = service.session, session.account == account.id,
+      session.isOfPIN(of: account.id) || session.authenticator == authenticator
+    {
+      return session
+    }
     guard hasKeypad else { throw AuthenticatorError.notLoggedIn(account.id) }
     _ = try await logOut()
     let pin = Authenticator.pinIdentifier

@@ -177,7 +177,7 @@ struct AccountService: Sendable {
     let (account, found) = try find(name)
     let server = try sessions(of: account, at: found)
     let length = try await server.pinLength(of: account.id)
-    if let session = service.session, session.account != account.id { _ = try await logOut() }
+    if service.session?.isOfPIN(of: account.id) == false { _ = try await logOut() }
     let session = try await reportingPINChange(of: account.id) {
       try await service.panelTasks.perform(at: account.server) { panel in
         try await pins.change(of: account, at: server, length: length, on: panel, progress)

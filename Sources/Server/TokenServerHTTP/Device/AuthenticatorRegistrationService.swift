@@ -50,7 +50,7 @@ struct AuthenticatorRegistrationService: Sendable {
       assertion: content.assertion, audience: audience, recipient: recipient, data: data)
     return try await authenticators.serialized(with: name) {
       let profile = try await caller.profile(name.profile.id, in: gate.store)
-      try caller.requireLogin(profile)
+      try caller.requirePINLogin(profile)
       let authenticator = try self.authenticator(name, for: profile)
       let (known, record) = try await gate.store.read {
         (try $0.storedReply(order.key, of: caller.clientID), try $0.authenticator(name))

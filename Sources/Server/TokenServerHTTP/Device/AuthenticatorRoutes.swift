@@ -61,13 +61,13 @@ struct AuthenticatorRoutes: Sendable {
       AuthenticatorRegistrationStatus(state: isThis ? record?.state(at: gate.clock.now()) ?? .void : .void))
   }
 
-  /// Idempotent. The user must have logged in, with any authenticator.
+  /// Idempotent. The user must have logged in with the PIN, or with this authenticator.
   private func deregister(_ request: Request, _ context: ServerContext) async throws -> Response {
     let body = try await request.bytes()
     let caller = try await gate.admit(request)
     let name = try name(caller, context)
     let profile = try await caller.profile(name.profile.id, in: gate.store)
-    try caller.requireLogin(profile)
+    try caller.requirePINLogin(profile, orWith: name.id)
     guard name.id != AuthenticatorEntry.pinIdentifier else { throw DeviceAPIError(.pinNotRemovable) }
     if !body.isEmpty {
       let order = try JSON.decode(AuthenticatorDeregistration.self, from: body)

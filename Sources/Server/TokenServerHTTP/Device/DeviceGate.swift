@@ -152,12 +152,15 @@ extension DeviceGate.Caller {
       throw DeviceAPIError.challenge("insufficient_scope", "this needs a user access token of the profile")
     }
   }
-  /// Requires a `user` access token of the profile from a login. One of the activation is for the enrollment alone: its
-  /// code must not stand for the PIN.
-  func requireLogin(_ profile: Profile) throws {
+
+  /// Requires a `user` access token of the profile; where there is a PIN, one from a login with it. Neither another
+  /// authenticator nor the activation's code may stand for the PIN: the weakest could replace the strongest.
+  /// - Parameter authenticator: an authenticator whose login is enough, too; nil for none.
+  func requirePINLogin(_ profile: Profile, orWith authenticator: String? = nil) throws {
     try requireUser(profile.id)
-    guard origin != .activation || !profile.hasPIN else {
-      throw DeviceAPIError.challenge("insufficient_scope", "this needs a login: log in with the PIN first")
+    guard profile.hasPIN, origin != .pin else { return }
+    guard let authenticator, origin?.authenticator == authenticator else {
+      throw DeviceAPIError.challenge("insufficient_scope", "this needs a login with the PIN: log in with it first")
     }
   }
 }

@@ -55,6 +55,18 @@ import Testing
     #expect(await use(noMatch, noMatch).last == .exhausted("3 fingers did not match", revokes: true))
   }
 
+  /// Fails if a registration whose end could not be stored gets three more tries.
+  @Test("At the limit the reader is asked no more, until a finger is registered") func limit() async {
+    let over = DriverEvent.exhausted("3 fingers did not match", revokes: true)
+    #expect(await use(noMatch, noMatch, noMatch).last == over)
+    for _ in 1...2 { #expect(await use() == [over]) }
+    #expect(reader.calls.count == 3)
+    // Also if its template is the same, as with a simulated reader.
+    let data = DriverEvent.data(AuthenticatorData(SecretBytes(copying: []), registration: [1]))
+    #expect(await use(in: .register, registration: [], data) == [data])
+    #expect(await use(match) == [match])
+  }
+
   @Test("A reader that waits in vain leaves the PIN, and counts nothing") func noFinger() async {
     #expect(
       await use(.canceled(FingerprintDriver.noFinger)) == [.exhausted(FingerprintDriver.noFinger, revokes: false)])

@@ -102,6 +102,19 @@ import Testing
     #expect(fixture.store.details(of: .authenticatorFailed) == ["finger: 3 fingers did not match"])
   }
 
+  /// Fails if full storage gives three more tries.
+  @Test("After three wrong fingers, the registration ends also if nothing can be stored") func fullStorage()
+    async throws
+  {
+    let server = AuthenticatorServer([], registration: [7])
+    fixture.store.registry.failWrites(after: 0)
+    let task = logIn(at: server)
+    let noMatch = DriverEvent.canceled(FingerprintDriver.noMatch)
+    try await present(noMatch, noMatch, noMatch)
+    await #expect(throws: StateStoreError.self) { try await task.finished() }
+    #expect(server.calls == ["revoke finger of A: 3 fingers did not match"])
+  }
+
   @Test("A reader that waits in vain leaves the PIN, and the registration") func noFinger() async throws {
     let server = AuthenticatorServer([], registration: [7])
     let task = logIn(at: server)

@@ -15,7 +15,8 @@ package final class FingerprintDriver: AuthenticatorDriver {
 
   private let reader: any AuthenticatorDriver
   /// The fingers that did not match since the last one that did, by registration. In memory only, as the token that a
-  /// match would use: after a restart, the PIN comes first.
+  /// match would use: after a restart, the PIN comes first. At the limit the count stays, because the end of the
+  /// registration may not have been stored: the reader is asked no more, until a finger is registered.
   private let mismatches = Mutex<[[UInt8]: Int]>([:])
 
   package init(_ reader: any AuthenticatorDriver) { self.reader = reader }
@@ -35,26 +36,25 @@ package final class FingerprintDriver: AuthenticatorDriver {
     }
   }
 
-  /// Asks the reader again after each finger that does not match.
+  /// Asks the reader again after each finger that does not match, up to the limit.
   private func answer(to call: DriverCall, _ report: (DriverEvent) -> Void) async -> DriverEvent {
     guard call.step != .authenticate || !call.registration.isEmpty else { return .failed("no finger is registered") }
     while true {
+      guard call.step != .authenticate || !isExhausted(call.registration) else {
+        return .exhausted("\(Self.mostMismatches) fingers did not match", revokes: true)
+      }
       var answer = DriverEvent.failed("the reader ended without an answer")
       for await event in reader.events(for: call) {
         if event.isAnswer { answer = event } else { report(event) }
       }
       switch answer {
       case .canceled(Self.noMatch) where call.step == .authenticate:
-        guard countMismatch(of: call.registration) < Self.mostMismatches else {
-          note(nil, of: call.registration)
-          return .exhausted("\(Self.mostMismatches) fingers did not match", revokes: true)
-        }
-        report(.retry("another finger"))
+        if countMismatch(of: call.registration) < Self.mostMismatches { report(.retry("another finger")) }
       case .canceled(Self.noFinger) where call.step == .authenticate:
         return .exhausted(Self.noFinger, revokes: false)
       case .canceled(let why): return .failed(why)
-      case .data:
-        if call.step == .authenticate { note(nil, of: call.registration) }
+      case .data(let data):
+        note(nil, of: call.step == .authenticate ? call.registration : data.registration)
         return answer
       default: return answer
       }
@@ -68,6 +68,10 @@ package final class FingerprintDriver: AuthenticatorDriver {
       mismatches[registration] = count
       return count
     }
+  }
+
+  private func isExhausted(_ registration: [UInt8]) -> Bool {
+    mismatches.withLock { $0[registration] ?? 0 } >= Self.mostMismatches
   }
 
   private func note(_ count: Int?, of registration: [UInt8]) { mismatches.withLock { $0[registration] = count } }

@@ -32,8 +32,9 @@ extension AccountAuthenticators {
         }
       } catch {
         guard let found = LoginFailure(error) else { throw error }
-        try pins.record(.authenticatorFailed, account.id, "\(id): \(found.detail)")
+        // First: the registration ends also if the storage fails.
         if let why = found.revocation { server.revoke(id, of: account.id, because: why) }
+        try pins.record(.authenticatorFailed, account.id, "\(id): \(found.detail)")
         await dialog.show(.noSuchChoice)
         failure = found.failure
         let isOver = attempts == Self.loginAttempts || !found.mayBeRepeated

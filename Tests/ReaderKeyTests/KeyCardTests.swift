@@ -150,10 +150,16 @@ import Testing
     _ = try proof(events)
   }
 
-  @Test("A key that signs with another key is refused") func anotherKey() async throws {
+  @Test(
+    "A key that signs with another key, or waits in vain for a touch, gives no data, and can be presented again",
+    arguments: [
+      (.signsWithAnotherKey, "this security key does not sign with the registered key"),
+      (.givesUp(after: .milliseconds(300), with: 0x27), "the security key was not touched in time"),
+    ] as [(TestSecurityKey.Behavior, String)])
+  func presentedAgain(behavior: TestSecurityKey.Behavior, reason: String) async throws {
     let registration = try await registered()
     let (reader, card, key) = (reader, card, key)
-    key.set(.signsWithAnotherKey)
+    key.set(behavior)
     let events = try await use(.authenticate, registration) { hint in
       if case .retry = hint {
         key.set(.touched(after: .zero))
@@ -162,7 +168,7 @@ import Testing
       }
       if hint != Self.leave { card.insert(into: reader) }
     }
-    #expect(events.contains(.retry("this security key does not sign with the registered key")))
+    #expect(events.contains(.retry(reason)))
     _ = try proof(events)
   }
 

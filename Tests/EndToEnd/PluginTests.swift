@@ -149,14 +149,15 @@ extension EndToEnd {
         #expect(try await fixture.settled(waiting).hasPrefix("approved, receipt "))
         #expect(try await fixture.portal.finalResult(of: waiting).authenticationMethod == "push_with_pin")
 
-        // The key's owner refuses at the key.
-        key.set(.refuses(0x27))
-        let denied = try await fixture.askForPIN(type: "transfer")
-        #expect(try await fixture.settled(denied).hasSuffix("(9006)"))
-        #expect(
-          try await token.audit().contains {
-            $0.kind == "decided" && $0.detail == "deny by key: refused at the security key"
-          })
+        // A key that was not touched in time, and answers with a denial, denies nothing: it is touched later.
+        key.set(.givesUp(after: .milliseconds(300), with: 0x27))
+        let asked = key.calls.count
+        let late = try await fixture.askForPIN(type: "transfer")
+        _ = try await eventually("the key is asked again") { key.calls.count >= asked + 2 ? true : nil }
+        key.set(.touched(after: .zero))
+        #expect(try await fixture.settled(late).hasPrefix("approved, receipt "))
+        let signed = try await fixture.portal.finalResult(of: late)
+        #expect(signed.isAuthenticated && signed.authenticationMethod == "push_with_custom_authenticator")
         #expect(try await fixture.server.pinFailures() == 0)
 
         // A lost key is deregistered without it.

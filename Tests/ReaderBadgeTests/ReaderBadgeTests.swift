@@ -20,11 +20,12 @@ import Testing
     badge = try TestBadge()
   }
 
-  private func driver() throws -> PluginDriver {
+  private func driver(beside other: OtherCardProgram? = nil) throws -> PluginDriver {
+    let socket = other?.socket ?? reader.socket
     var configuration = PluginConfiguration(
       authenticator: "badge",
       program: .command([
-        "/usr/bin/env", "PCSCLITE_CSOCK_NAME=\(reader.socket)", try BuiltProgram.path("reader-badge"),
+        "/usr/bin/env", "PCSCLITE_CSOCK_NAME=\(socket)", try BuiltProgram.path("reader-badge"),
       ]))
     configuration.timeLimit = .seconds(60)
     // It ends by itself; the machine may be busy.
@@ -39,10 +40,11 @@ import Testing
 
   /// One use: at each hint the test acts.
   private func use(
-    _ step: DriverCall.Step, _ registration: [UInt8] = [], at hint: (DriverEvent) async throws -> Void
+    _ step: DriverCall.Step, _ registration: [UInt8] = [], beside other: OtherCardProgram? = nil,
+    at hint: (DriverEvent) async throws -> Void
   ) async throws -> [DriverEvent] {
     var all: [DriverEvent] = []
-    for await event in try driver().events(for: call(step, registration)) {
+    for await event in try driver(beside: other).events(for: call(step, registration)) {
       all.append(event)
       if !event.isAnswer { try await hint(event) }
     }
@@ -116,6 +118,17 @@ import Testing
     #expect(events.count == 3)
     if let reason { #expect(events.dropFirst().first == .retry(reason)) }
     _ = try proof(events.last)
+  }
+
+  @Test("Another program's resets cost no try, and it is not disturbed at the end of the use") func besideAnother()
+    async throws
+  {
+    let (reader, badge) = (reader, badge)
+    let other = try OtherCardProgram(at: reader, resets: 2)
+    let events = try await use(.authenticate, point, beside: other) { _ in badge.insert(into: reader) }
+    #expect(events.dropLast() == [.waiting("present the badge")])
+    _ = try proof(events.last)
+    #expect(other.lines(3) == ["reset", "reset", "used"])
   }
 
   @Test("A card that never answers ends the program after 2 s") func hangs() async throws {

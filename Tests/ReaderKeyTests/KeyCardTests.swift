@@ -28,11 +28,12 @@ import Testing
   }
 
   /// - Parameter source: `--cards`, or `--any` with the keys that are plugged in.
-  private func driver(source: String = "--cards") throws -> PluginDriver {
+  private func driver(source: String = "--cards", beside other: OtherCardProgram? = nil) throws -> PluginDriver {
+    let socket = other?.socket ?? reader.socket
     var configuration = PluginConfiguration(
       authenticator: "key",
       program: .command([
-        "/usr/bin/env", "PCSCLITE_CSOCK_NAME=\(reader.socket)", try BuiltProgram.path("reader-key-probe"), source,
+        "/usr/bin/env", "PCSCLITE_CSOCK_NAME=\(socket)", try BuiltProgram.path("reader-key-probe"), source,
       ]))
     configuration.timeLimit = .seconds(120)
     return PluginDriver(configuration, patience: .long)
@@ -47,10 +48,10 @@ import Testing
   /// One use: at each hint the test acts.
   private func use(
     _ step: DriverCall.Step, _ registration: [UInt8] = [], source: String = "--cards",
-    at hint: (DriverEvent) async throws -> Void
+    beside other: OtherCardProgram? = nil, at hint: (DriverEvent) async throws -> Void
   ) async throws -> [DriverEvent] {
     var all: [DriverEvent] = []
-    for await event in try driver(source: source).events(for: call(step, registration)) {
+    for await event in try driver(source: source, beside: other).events(for: call(step, registration)) {
       all.append(event)
       if !event.isAnswer { try await hint(event) }
     }
@@ -150,10 +151,16 @@ import Testing
     _ = try proof(events)
   }
 
-  @Test("A key that signs with another key is refused") func anotherKey() async throws {
+  @Test(
+    "A key that signs with another key, or waits in vain for a touch, gives no data, and can be presented again",
+    arguments: [
+      (.signsWithAnotherKey, "this security key does not sign with the registered key"),
+      (.givesUp(after: .milliseconds(300), with: 0x27), "the security key was not touched in time"),
+    ] as [(TestSecurityKey.Behavior, String)])
+  func presentedAgain(behavior: TestSecurityKey.Behavior, reason: String) async throws {
     let registration = try await registered()
     let (reader, card, key) = (reader, card, key)
-    key.set(.signsWithAnotherKey)
+    key.set(behavior)
     let events = try await use(.authenticate, registration) { hint in
       if case .retry = hint {
         key.set(.touched(after: .zero))
@@ -162,8 +169,22 @@ import Testing
       }
       if hint != Self.leave { card.insert(into: reader) }
     }
-    #expect(events.contains(.retry("this security key does not sign with the registered key")))
+    #expect(events.contains(.retry(reason)))
     _ = try proof(events)
+  }
+
+  @Test("Another program's resets cost no try, and it is not disturbed at the end of the use") func besideAnother()
+    async throws
+  {
+    let registration = try await registered()
+    let (reader, card) = (reader, card)
+    let other = try OtherCardProgram(at: reader, resets: 2)
+    let events = try await use(.authenticate, registration, beside: other) { hint in
+      if hint != Self.leave { card.insert(into: reader) }
+    }
+    #expect(events.dropLast() == [.waiting("present the security key"), Self.leave])
+    _ = try proof(events)
+    #expect(other.lines(3) == ["reset", "reset", "used"])
   }
 
   @Test("A card that never answers ends the program after 4 s") func hangs() async throws {

@@ -67,7 +67,8 @@ import Testing
   @Test(
     "A key that lies, or is not touched, gives no data",
     arguments: [
-      .signsWithAnotherKey, .isNotTouched, .signsForAnotherServer, .isRemoved, .refuses(0x2E), .refuses(0x3A),
+      .signsWithAnotherKey, .isNotTouched, .signsForAnotherServer, .isRemoved, .refuses(0x27), .refuses(0x2E),
+      .refuses(0x3A),
     ]
       as [TestSecurityKey.Behavior])
   func noData(behavior: TestSecurityKey.Behavior) async throws {
@@ -87,7 +88,7 @@ import Testing
   }
 
   @Test(
-    "What the key refuses for good cancels",
+    "What the key refuses for good cancels a registration",
     arguments: [
       (0x27, "refused at the security key"), (0x36, "the security key requires its own PIN"),
       (0x26, "the security key cannot sign with P-256"),
@@ -95,6 +96,19 @@ import Testing
   func refused(status: UInt8, reason: String) async throws {
     key.set(.refuses(status))
     #expect(await driver.all(of: call(.register)).last == .canceled(reason))
+  }
+
+  @Test("A key that was not touched in time, and answers with a denial, denies no request: a later touch signs")
+  func touchedTooLate() async throws {
+    let registration = try await registered().registration
+    key.set(.givesUp(after: .milliseconds(150), with: 0x27))
+    var events: [DriverEvent] = []
+    for await event in driver.events(for: call(.authenticate, registration)) {
+      events.append(event)
+      if case .retry = event { key.set(.touched(after: .zero)) }
+    }
+    #expect(events.contains(.retry("the security key was not touched in time")))
+    guard case .data = events.last else { throw NoDataError(events: events) }
   }
 
   /// A key that always verifies its user says so before it looks for the credential.

@@ -72,20 +72,35 @@ LONG card_readers_wait(
   return SCARD_E_UNKNOWN_READER;
 }
 
+enum {
+  protocols = SCARD_PROTOCOL_T0 | SCARD_PROTOCOL_T1,
+  // By other programs, before one of them leaves a card to this one.
+  most_resets = 8,
+};
+
+/// Begins a transaction, also after resets by other programs.
+static LONG begin(struct card *card) {
+  LONG error = SCardBeginTransaction(card->handle);
+  for (int resets = 0; error == SCARD_W_RESET_CARD && resets < most_resets; resets++) {
+    error = SCardReconnect(card->handle, SCARD_SHARE_SHARED, protocols, SCARD_LEAVE_CARD, &card->protocol);
+    if (error == SCARD_S_SUCCESS) error = SCardBeginTransaction(card->handle);
+  }
+  return error;
+}
+
 enum card_opening card_open(SCARDCONTEXT context, const char *reader, struct card *card) {
   card->protocol = 0;
-  if (SCardConnect(
-          context, reader, SCARD_SHARE_SHARED, SCARD_PROTOCOL_T0 | SCARD_PROTOCOL_T1, &card->handle, &card->protocol) !=
-      SCARD_S_SUCCESS)
+  if (SCardConnect(context, reader, SCARD_SHARE_SHARED, protocols, &card->handle, &card->protocol) != SCARD_S_SUCCESS)
     return card_is_unreadable;
-  if (SCardBeginTransaction(card->handle) == SCARD_S_SUCCESS) return card_is_open;
-  SCardDisconnect(card->handle, SCARD_RESET_CARD);
+  if (begin(card) == SCARD_S_SUCCESS) return card_is_open;
+  SCardDisconnect(card->handle, SCARD_LEAVE_CARD);
   return card_is_gone;
 }
 
 void card_close(const struct card *card) {
-  SCardEndTransaction(card->handle, SCARD_LEAVE_CARD);
-  SCardDisconnect(card->handle, SCARD_RESET_CARD);
+  // Inside of the transaction: after it, a reset would end what another program has begun.
+  SCardEndTransaction(card->handle, SCARD_RESET_CARD);
+  SCardDisconnect(card->handle, SCARD_LEAVE_CARD);
 }
 
 static int transmit(

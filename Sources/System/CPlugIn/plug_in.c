@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,11 +173,14 @@ bool plug_in_read(struct plug_in_question *question) {
 
 // MARK: The end of the connection
 
+/// The token closes the connection after the answer, too.
+static atomic_bool is_answered;
+
 static void *watch(void *on_end) {
   // POLLRDHUP is declared only for _GNU_SOURCE.
   struct pollfd watched = {STDIN_FILENO, POLLIN | 0x2000, 0};
   while (poll(&watched, 1, -1) < 0) {}
-  ((void (*)(void))on_end)();
+  if (!atomic_load(&is_answered)) ((void (*)(void))on_end)();
   return NULL;
 }
 
@@ -195,6 +199,7 @@ static void say(const char *member, const char *text) {
 void plug_in_wait(const char *what) { say("waiting", what); }
 void plug_in_retry(const char *why) { say("retry", why); }
 void plug_in_cancel(const char *why) {
+  atomic_store(&is_answered, true);
   say("cancel", why);
   // Nothing follows an answer, also from a handler of signals: see `plug_in_answer`.
   shutdown(STDOUT_FILENO, SHUT_WR);
@@ -234,6 +239,7 @@ void plug_in_answer(
   }
   data[size++] = '}';
   text[encode((unsigned char *)data, size, text)] = 0;
+  atomic_store(&is_answered, true);
   printf("{\"data\":\"%s\"", text);
   if (registration_size > 0 && registration_size <= plug_in_largest_registration) {
     text[encode(registration, registration_size, text)] = 0;

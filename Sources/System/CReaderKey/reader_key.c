@@ -121,6 +121,9 @@ static bool retry(struct use *use, int error) {
   };
   const char *why = "the security key does not answer as it should";
   bool is_final = false;
+  bool registers = use->question->step == plug_in_register;
+  // CTAP2 permits this answer to a key that was not touched in time, too. A request can be denied at the panel.
+  if (error == FIDO_ERR_OPERATION_DENIED && !registers) error = FIDO_ERR_USER_ACTION_TIMEOUT;
   // The library has one error for a card that was removed and for one that is still there.
   if (error == FIDO_ERR_RX && reader_key_is_card(use->device) && !reader_key_card_is_removed()) error = FIDO_ERR_INTERNAL;
   for (size_t index = 0; index < sizeof table / sizeof *table; index++) {
@@ -128,8 +131,8 @@ static bool retry(struct use *use, int error) {
     why = table[index].why;
     is_final = table[index].is_final;
   }
-  // For a request, only what its user has refused: another key that requires its PIN must not be a denial.
-  if (is_final && (use->question->step == plug_in_register || error == FIDO_ERR_OPERATION_DENIED)) {
+  // Not for a request: another key that requires its PIN must not be a denial.
+  if (is_final && registers) {
     plug_in_cancel(why);
     return false;
   }

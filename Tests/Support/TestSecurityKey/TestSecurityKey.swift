@@ -16,6 +16,8 @@ package final class TestSecurityKey: Sendable {
     case untouched
     /// Ends a call with this CTAP2 status.
     case refuses(UInt8)
+    /// Waits this long for a touch; without one, ends the call with this CTAP2 status.
+    case givesUp(after: Duration, with: UInt8)
     /// Signs with another key than the one that it registered.
     case signsWithAnotherKey
     /// Says that it was not touched.
@@ -125,6 +127,9 @@ package final class TestSecurityKey: Sendable {
     switch behavior {
     case .isRemoved: return nil
     case .refuses(let status): return [status]
+    case .givesUp(let pause, let status):
+      guard wait(pause) else { return [0x2D] }
+      guard state.withLock({ $0.isTouched }) else { return [status] }
     case .touched(let pause): guard wait(pause) else { return [0x2D] }
     case .untouched: guard wait(.seconds(600)) else { return [0x2D] }
     case .signsWithAnotherKey, .isNotTouched, .signsForAnotherServer: break

@@ -60,6 +60,8 @@ enum card_opening { card_is_open, card_is_unreadable, card_is_gone };
 
 /// Connects to a card, and keeps other programs from it until it is closed.
 enum card_opening card_open(SCARDCONTEXT context, const char *reader, struct card *card);
+
+/// Resets a card, and leaves it to other programs.
 void card_close(const struct card *card);
 
 /// The link to an open card. SCardTransmit has no time limit, and nothing ends it: limit the life of the process.

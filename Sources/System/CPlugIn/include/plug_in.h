@@ -32,7 +32,8 @@ bool plug_in_parse(char *line, size_t size, struct plug_in_question *question);
 /// follows it. What the question points to stays until the next call.
 bool plug_in_read(struct plug_in_question *question);
 
-/// Calls `on_end` in a thread of its own when the token closes the connection. Call once, after the question.
+/// Calls `on_end` in a thread of its own when the token closes the connection before the answer; after it, the program
+/// ends by itself. Call once, after the question.
 bool plug_in_watch(void (*on_end)(void));
 
 // Each says one line. Texts are ASCII without quotes and backslashes.

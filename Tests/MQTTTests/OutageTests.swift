@@ -88,6 +88,14 @@ struct OutageTests {
     try await pointer.output.line(with: "presence/1")
   }
 
+  @Test("A broker with a shorter keepalive stays connected") func shorterKeepalive() async throws {
+    let broker = try await TestBroker(options: "max_keepalive 10")
+    let consumer = Consumer(of: broker.broker())
+    try await consumer.isConnected()
+    try await broker.log?.line(with: "Received PINGREQ from token1")
+    #expect(consumer.seen.value.reports == [.connected(topic: "mailbox/1")])
+  }
+
   @Test("Presence says online, and offline when the task is cancelled")
   func presenceSaysOnlineAndOfflineWhenTheTaskIsCancelled() async throws {
     let broker = try await TestBroker()

@@ -32,7 +32,10 @@ package protocol SubscriptionConnector: Sendable {
 
 /// Runs connections in this process.
 package struct LocalConnector: SubscriptionConnector {
-  package init() {}
+  private let keepalive: UInt16
+
+  /// - Parameter keepalive: as for `Session`.
+  package init(keepalive: UInt16 = 30) { self.keepalive = keepalive }
 
   package func run(
     _ subscription: Subscription, report: @Sendable (Subscriber.Report) -> Void,
@@ -41,7 +44,7 @@ package struct LocalConnector: SubscriptionConnector {
     let link = Link(
       Session(
         broker: subscription.broker, clientID: subscription.clientID, topics: subscription.topics,
-        presence: subscription.presence))
+        presence: subscription.presence, keepalive: keepalive))
     return await withTaskCancellationHandler {
       link.start()
       while true {

@@ -66,16 +66,24 @@ final class Client {
       mosquitto_property_add_int32(
         &properties, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), UInt32(Subscriber.maximumMessageBytes + 1024))
     }
-    try check(
-      mosquitto_connect_bind_v5(
-        handle, session.broker.host, Int32(session.broker.port), Int32(session.keepalive), nil, properties))
+    let source = Attempts.source
+    do throws(BrokerError) {
+      try check(
+        mosquitto_connect_bind_v5(
+          handle, session.broker.host, Int32(session.broker.port), Int32(session.keepalive), source.address,
+          properties))
+    } catch {
+      Attempts.noteFailure(from: source.number)
+      guard case .unreachable(let reason) = error, let address = source.address else { throw error }
+      throw .unreachable("\(reason) (from \(address))")
+    }
     // If the network is interrupted, no FIN arrives. Unacknowledged data ends the connection after 20 s instead of 15
     // minutes.
     set(TCP_USER_TIMEOUT, to: 20_000)
   }
 
-  /// Lets the kernel send probes, for a broker that wants PINGREQs rarely or never: an idle connection ends when nothing
-  /// has arrived for a minute. From then on, unacknowledged data ends it after a minute, too.
+  /// Lets the kernel send probes, for a broker that wants PINGREQs rarely or never: an idle connection ends when
+  /// nothing has arrived for a minute. From then on, unacknowledged data ends it after a minute, too.
   func probe() {
     set(SO_KEEPALIVE, of: SOL_SOCKET, to: 1)
     set(TCP_KEEPIDLE, to: 30)

@@ -14,6 +14,7 @@ final class LinkLoop {
   /// As `LinkEvent.up`.
   private var isUp = false
   private var topics: TopicSubscriptions
+  private let setUpDeadline: ContinuousClock.Instant
   /// As `Session.keepalive`, or what the broker has set; 0 for no PINGREQ.
   private var keepalive: UInt16
   private var keepaliveDue = ContinuousClock.now
@@ -23,6 +24,7 @@ final class LinkLoop {
   init(_ link: Link) {
     self.link = link
     topics = TopicSubscriptions(link.session.topics, at: .now)
+    setUpDeadline = .now + link.session.setUpLimit
     keepalive = link.session.keepalive
   }
 
@@ -39,7 +41,6 @@ final class LinkLoop {
   }
 
   private func serve(_ client: Client) throws(BrokerError) -> Never {
-    let setUpDeadline = ContinuousClock.now + Session.setUpLimit
     postponeKeepalive()
     while true {
       if link.isClosed {
@@ -61,7 +62,7 @@ final class LinkLoop {
         // Without this check libmosquitto would continue to try.
         throw .unreachable("it closed the connection during the TLS handshake")
       }
-      if !isUp, .now >= setUpDeadline { throw .unreachable("no connection within \(Session.setUpLimit)") }
+      if !isUp, .now >= setUpDeadline { throw link.session.lateness }
       if isConnected, .now >= keepaliveDue {
         try client.serviceKeepalive()
         postponeKeepalive()

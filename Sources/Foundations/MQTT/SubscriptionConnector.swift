@@ -33,9 +33,13 @@ package protocol SubscriptionConnector: Sendable {
 /// Runs connections in this process.
 package struct LocalConnector: SubscriptionConnector {
   private let keepalive: UInt16
+  private let setUpLimit: Duration
 
-  /// - Parameter keepalive: as for `Session`.
-  package init(keepalive: UInt16 = 30) { self.keepalive = keepalive }
+  /// - Parameters: as for `Session`.
+  package init(keepalive: UInt16 = 30, setUpLimit: Duration = .seconds(20)) {
+    self.keepalive = keepalive
+    self.setUpLimit = setUpLimit
+  }
 
   package func run(
     _ subscription: Subscription, report: @Sendable (Subscriber.Report) -> Void,
@@ -44,7 +48,7 @@ package struct LocalConnector: SubscriptionConnector {
     let link = Link(
       Session(
         broker: subscription.broker, clientID: subscription.clientID, topics: subscription.topics,
-        presence: subscription.presence, keepalive: keepalive))
+        presence: subscription.presence, keepalive: keepalive, setUpLimit: setUpLimit))
     return await withTaskCancellationHandler {
       link.start()
       while true {

@@ -84,6 +84,29 @@ struct RequestTests {
     #expect(try await count(.zero) == Array("3".utf8))
   }
 
+  @Test(
+    "Over a kept connection that ends before the response, only a GET is sent again",
+    arguments: HTTPRequest.Method.allCases)
+  func lostConnection(method: HTTPRequest.Method) async throws {
+    _ = try await http.send(HTTPRequest(.get, server.url("status/204")))
+    let request = HTTPRequest(method, server.url("lost"), body: method == .get ? [] : Array("some body".utf8))
+    if method == .get {
+      #expect(try await http.send(request).body == Array("ok".utf8))
+    } else {
+      await #expect(throws: HTTPTransportError.unreachable("the connection was lost before the response")) {
+        try await http.send(request)
+      }
+    }
+    #expect(try await server.ask("count/lost") == (method == .get ? "2" : "1"))
+    #expect(try await http.send(HTTPRequest(.post, server.url("echo"))).status == 200)
+  }
+
+  @Test("A connection that the server has closed is not used") func closedConnection() async throws {
+    #expect(try await http.send(HTTPRequest(.get, server.url("last"))).status == 200)
+    _ = try await server.ask("await/closed")
+    #expect(try await http.send(HTTPRequest(.post, server.url("echo"), body: Array("some body".utf8))).status == 200)
+  }
+
   @Test("Sends many at once") func sendsManyAtOnce() async throws {
     let answers = try await withThrowingTaskGroup(of: [UInt8].self) { group in
       for number in 0..<20 {

@@ -46,9 +46,9 @@ struct CostTests {
     }
   }
 
-  /// A broker that accepts a subscription and then sends messages without reading their acknowledgments. It says
-  /// whether all could be sent.
-  private static let deafBroker = """
+  /// A broker that accepts a connection, with the properties that the third argument has in hexadecimal digits, and a
+  /// subscription.
+  private static let acceptingBroker = """
     import socket, ssl, sys
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -70,10 +70,16 @@ struct CostTests {
             length, shift = length | (byte & 127) << shift, shift + 7
             if byte < 128: return kind, take(length)
     packet()
-    connection.sendall(bytes([0x20, 3, 0, 0, 0]))
+    properties = bytes.fromhex(sys.argv[3])
+    connection.sendall(bytes([0x20, 3 + len(properties), 0, 0, len(properties)]) + properties)
     kind, content = packet()
     while kind >> 4 != 8: kind, content = packet()
     connection.sendall(bytes([0x90, 4]) + content[:2] + bytes([0, 1]))
+    """
+
+  /// Sends messages without reading their acknowledgments, and says whether all could be sent.
+  private static let deafBroker = """
+    \(acceptingBroker)
     messages = b"".join(bytes([0x32, 6, 0, 1, 120]) + (i + 1).to_bytes(2, "big") + b"\\0" for i in range(10000))
     connection.settimeout(5)
     try:
@@ -83,12 +89,31 @@ struct CostTests {
         print("not all was sent", flush=True)
     """
 
+  /// Answers PINGREQs and counts them. Ends after ten seconds without a packet if the fourth argument says so.
+  private static let quietBroker = """
+    \(acceptingBroker)
+    if sys.argv[4] == "strict": connection.settimeout(10)
+    while True:
+        if packet()[0] >> 4 == 12:
+            print("ping", flush=True)
+            connection.sendall(bytes([0xD0, 0]))
+    """
+
+  /// - Parameter properties: of CONNACK.
+  /// - Returns: the broker, and its port.
+  private static func start(
+    _ script: String, with certificate: TestBroker, properties: String = "", _ more: String...
+  ) async throws -> (broker: ChildProcess, port: Int) {
+    let files = [certificate.directory.file("broker.pem"), certificate.directory.file("broker.key")]
+    let broker = try ChildProcess("python3", ["-c", script] + files + [properties] + more)
+    let port = try #require(Int(try await broker.output.line(with: "port").dropFirst(5)))
+    return (broker, port)
+  }
+
   /// Fails if an acknowledgment is queued for each message, without a limit.
   @Test("A broker that does not read makes the client need no memory") func brokerThatDoesNotRead() async throws {
     let broker = try await TestBroker()
-    let deaf = try ChildProcess(
-      "python3", ["-c", Self.deafBroker, broker.directory.file("broker.pem"), broker.directory.file("broker.key")])
-    let port = try #require(Int(try await deaf.output.line(with: "port").dropFirst(5)))
+    let (deaf, port) = try await Self.start(Self.deafBroker, with: broker)
     let settings = ExitSettings(port: port, authority: broker.authority)
     await #expect(processExitsWith: .success) { [settings = settings as ExitSettings] in
       let isUp = Observed(false)
@@ -122,6 +147,49 @@ struct CostTests {
       listening.cancel()
       _ = try? await listening.finished()
     }
+  }
+
+  /// The client's own keepalive of 5 s passes meanwhile.
+  @Test("With a broker's keepalive of ten minutes, or none, an idle connection sleeps") func rarePings() async throws {
+    let certificate = try await TestBroker()
+    let (rare, rarePort) = try await Self.start(Self.quietBroker, with: certificate, properties: "130258", "patient")
+    let (never, neverPort) = try await Self.start(Self.quietBroker, with: certificate, properties: "130000", "patient")
+    let settings = [rarePort, neverPort].map { ExitSettings(port: $0, authority: certificate.authority) }
+    await #expect(processExitsWith: .success) { [settings = settings as [ExitSettings]] in
+      let connections = Observed(0)
+      let listening = settings.map { settings -> Task<Void, any Error> in
+        let mailbox = Subscriber(
+          at: settings.broker, topics: ["mailbox/1"], clientID: "token1", over: LocalConnector(keepalive: 5),
+          random: { 0 },
+          report: { report in if report == .connected(topic: "mailbox/1") { connections.change { $0 += 1 } } })
+        return Task { try await mailbox.run { _, _ in true } }
+      }
+      #expect(await connections.first(within: patience) { $0 == 2 ? true : nil } == true)
+      let threads = ThisProcess.threads(named: "mqtt")
+      #expect(threads.count == 2)
+      let before = try threads.map { try ThisProcess.processorTime(of: $0) }
+      try await Task.sleep(for: .seconds(9))
+      let after = try threads.map { try ThisProcess.processorTime(of: $0) }
+      for (before, after) in zip(before, after) { #expect(after - before < 20, "hundredths of a second") }
+      #expect(connections.value == 2)
+      for task in listening {
+        task.cancel()
+        _ = try? await task.finished()
+      }
+    }
+    #expect(rare.output.count(of: "ping") == 0)
+    #expect(never.output.count(of: "ping") == 0)
+  }
+
+  @Test("A broker that wants a packet every two seconds gets one") func frequentPings() async throws {
+    let certificate = try await TestBroker()
+    let (broker, port) = try await Self.start(Self.quietBroker, with: certificate, properties: "130002", "strict")
+    let consumer = Consumer(of: ExitSettings(port: port, authority: certificate.authority).broker)
+    try await consumer.isConnected()
+    try await broker.output.line(with: "ping")
+    try await broker.output.line(with: "ping", from: 1 + (broker.output.lines.firstIndex(of: "ping") ?? 0))
+    #expect(consumer.seen.value.reports == [.connected(topic: "mailbox/1")])
+    await consumer.stop()
   }
 
   @Test("Canceled at any moment, it leaves nothing behind") func canceledAtAnyMomentItLeavesNothingBehind() async throws

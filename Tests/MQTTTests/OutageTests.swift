@@ -88,6 +88,60 @@ struct OutageTests {
     try await pointer.output.line(with: "presence/1")
   }
 
+  @Test("A broker with a shorter keepalive stays connected") func shorterKeepalive() async throws {
+    let broker = try await TestBroker(options: "max_keepalive 10")
+    let consumer = Consumer(of: broker.broker())
+    try await consumer.isConnected()
+    try await broker.log?.line(with: "Received PINGREQ from token1")
+    #expect(consumer.seen.value.reports == [.connected(topic: "mailbox/1")])
+  }
+
+  /// A listener without room for another connection does not respond.
+  private static let silentBroker = """
+    import socket, time
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(0)
+    waiting = [socket.socket() for _ in range(3)]
+    for one in waiting:
+        one.setblocking(False)
+        one.connect_ex(listener.getsockname())
+    print("port", listener.getsockname()[1], flush=True)
+    time.sleep(600)
+    """
+
+  @Test("A broker that does not respond is given up in time, and keeps few threads") func noResponse() async throws {
+    let broker = try await TestBroker()
+    let silent = try ChildProcess("python3", ["-c", Self.silentBroker])
+    let port = try #require(Int(try await silent.output.line(with: "port").dropFirst(5)))
+    let settings = [port, broker.port].map { ExitSettings(port: $0, authority: broker.authority) }
+    await #expect(processExitsWith: .success) { [settings = settings as [ExitSettings]] in
+      @Sendable func listen(within limit: Duration) async -> BrokerError {
+        let mailbox = Subscriber(
+          at: settings[0].broker, topics: ["mailbox/1"], clientID: "token1", over: LocalConnector(setUpLimit: limit),
+          random: { 0 })
+        return await mailbox.listen { _, _ in true }
+      }
+      // After a time-out, the next attempts use addresses of one kind, if the broker has any.
+      for _ in 1...2 {
+        #expect(await listen(within: .seconds(1)) == .unreachable("no connection within \(Duration.seconds(1))"))
+        let consumer = Consumer(of: settings[1].broker)
+        try await consumer.isConnected()
+        await consumer.stop()
+      }
+      var last: BrokerError?
+      for _ in 1...10 {
+        let listening = Task { await listen(within: .seconds(60)) }
+        try await Task.sleep(for: .milliseconds(200))
+        listening.cancel()
+        last = try await listening.finished()
+      }
+      #expect(last == .unreachable("4 earlier attempts to connect have not ended"))
+      #expect(ThisProcess.threads(named: "mqtt").count == 4)
+    }
+    #expect(silent.isRunning)
+  }
+
   @Test("Presence says online, and offline when the task is cancelled")
   func presenceSaysOnlineAndOfflineWhenTheTaskIsCancelled() async throws {
     let broker = try await TestBroker()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
+import Foundation
 import HTTP
 import Testing
 
@@ -99,6 +100,20 @@ import Testing
     await #expect(throws: HTTPTransportError.self) {
       try await send(Peer([RelayReply.accepted]), trust: ServerTrust(authorityFile: "/nonexistent/ca.pem"))
     }
+  }
+
+  @Test("An order has the present contents of the file of authorities") func replacedAuthorities() async throws {
+    let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    defer { try? FileManager.default.removeItem(at: file) }
+    let peer = Peer([.accepted, Self.head, .end(isTruncated: false)])
+    let trust = ServerTrust(authorityFile: file.path)
+    let http = RelayHTTPTransport(trust: trust, through: peer.relay)
+    let contents = [Array("PEM".utf8), [UInt8](repeating: 7, count: 60_000)]
+    for bytes in contents {
+      try Data(bytes).write(to: file, options: .atomic)
+      #expect(try await http.send(Self.request).status == 200)
+    }
+    #expect(peer.orders == contents.map { RelayOrder.send(Self.request, RelayTrust(trust, authorities: $0)) })
   }
 
   @Test("A stream delivers its parts, has no deadline after its head, and ends the order when it is released")

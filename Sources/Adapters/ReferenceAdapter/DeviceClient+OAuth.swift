@@ -45,7 +45,7 @@ extension DeviceClient {
       hear(response)
       let error = try? JSON.decode(OAuthError.self, from: response.body)
       let isNonceStale = error?.error == OAuthError.useDPoPNonce && nonce != formerNonce
-      // An assertion counts once, and a connection loss can have sent it twice: a second assertion decides.
+      // An assertion counts once, and something on the way can have sent it twice: a second assertion decides.
       let isRefusal = error?.error == OAuthError.invalidClient && error?.errorCode == nil
       refusals += isRefusal ? 1 : 0
       areCredentialsRefused = refusals > 1

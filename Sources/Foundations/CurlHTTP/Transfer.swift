@@ -14,6 +14,8 @@ final class Transfer {
   private var head = ResponseHead()
   /// The reason why a callback stopped the transfer. libcurl reports only that it was stopped.
   private var refusal: HTTPTransportError?
+  /// The number of bytes that libcurl had sent when it last began to send the request; nil before.
+  private var bytesBefore: Int?
   private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
   private let headerLines: HeaderLines
   private let certificateVerifier: CertificateVerifier
@@ -31,8 +33,13 @@ final class Transfer {
     options.setTrust(verifier)
     options.setRequest(order.request, headerLines: headerLines)
     options.set(CURLOPT_ERRORBUFFER, to: errorText)
-    options.setReceivers(
+    options.setCallbacks(
       context: Unmanaged.passUnretained(self).toOpaque(),
+      start: { context, _, _, _, _ in
+        guard let context else { return CURL_PREREQFUNC_ABORT }
+        let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+        return transfer.maySend() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+      },
       header: { bytes, _, count, context in received(bytes, count, context) { $0.takeHead($1) } },
       body: { bytes, _, count, context in received(bytes, count, context) { $0.takeBody($1) } })
     if let failure = options.failure { throw failure }
@@ -59,6 +66,18 @@ final class Transfer {
       result: result, text: text, certificateError: Int32(truncatingIfNeeded: verdict),
       isHeadComplete: head.isComplete, systemError: Int32(truncatingIfNeeded: systemError))
     return .failure(failure.httpTransportError(for: order.request, trust: certificateVerifier.trust))
+  }
+
+  /// Called when there is a connection. libcurl takes a new one if a kept one ended before the response began; the
+  /// server may have carried out the request nevertheless.
+  /// - Returns: false if the request is not a GET and something of it was sent before.
+  fileprivate func maySend() -> Bool {
+    var bytes = 0
+    _ = approval_curl_get_long(handle, CURLINFO_REQUEST_SIZE, &bytes)
+    defer { self.bytesBefore = bytes }
+    guard let before = bytesBefore, bytes > before, order.request.method != .get else { return true }
+    refusal = .unreachable("the connection was lost before the response")
+    return false
   }
 
   /// - Returns: the number of bytes consumed; any other number stops the transfer.

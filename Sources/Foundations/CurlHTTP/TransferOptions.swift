@@ -76,12 +76,14 @@ struct TransferOptions {
     }
   }
 
-  mutating func setReceivers(
-    context: UnsafeMutableRawPointer, header: @escaping approval_curl_data_callback,
-    body: @escaping approval_curl_data_callback
+  mutating func setCallbacks(
+    context: UnsafeMutableRawPointer, start: @escaping curl_prereq_callback,
+    header: @escaping approval_curl_data_callback, body: @escaping approval_curl_data_callback
   ) {
+    set(CURLOPT_PREREQDATA, to: context)
     set(CURLOPT_HEADERDATA, to: context)
     set(CURLOPT_WRITEDATA, to: context)
+    record(approval_curl_set_start_callback(handle, start), CURLOPT_PREREQFUNCTION)
     record(approval_curl_set_data_callback(handle, CURLOPT_HEADERFUNCTION, header), CURLOPT_HEADERFUNCTION)
     record(approval_curl_set_data_callback(handle, CURLOPT_WRITEFUNCTION, body), CURLOPT_WRITEFUNCTION)
   }

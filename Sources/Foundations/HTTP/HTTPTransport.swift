@@ -2,7 +2,8 @@
 /// An HTTP client for one token server. It follows no redirects, stores no cookies, and bounds everything it receives.
 /// It does not interpret bodies.
 package protocol HTTPTransport: Sendable {
-  /// Sends one request and waits for the whole response. Canceling the task aborts the transfer.
+  /// Sends one request and waits for the whole response. Canceling the task aborts the transfer. Only a GET is repeated
+  /// if the connection is lost: of any other request, the server gets one copy at most.
   func send(_ request: HTTPRequest) async throws(HTTPTransportError) -> HTTPResponse
 
   /// Sends one request and returns the body as it arrives, for event streams. Canceling the task aborts the transfer.

@@ -66,15 +66,34 @@ final class Client {
       mosquitto_property_add_int32(
         &properties, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), UInt32(Subscriber.maximumMessageBytes + 1024))
     }
-    try check(
-      mosquitto_connect_bind_v5(
-        handle, session.broker.host, Int32(session.broker.port), Int32(Session.keepalive.components.seconds), nil,
-        properties))
-    var patience: UInt32 = 20_000
+    let source = Attempts.source
+    do throws(BrokerError) {
+      try check(
+        mosquitto_connect_bind_v5(
+          handle, session.broker.host, Int32(session.broker.port), Int32(session.keepalive), source.address,
+          properties))
+    } catch {
+      Attempts.noteFailure(from: source.number)
+      guard case .unreachable(let reason) = error, let address = source.address else { throw error }
+      throw .unreachable("\(reason) (from \(address))")
+    }
     // If the network is interrupted, no FIN arrives. Unacknowledged data ends the connection after 20 s instead of 15
     // minutes.
-    setsockopt(
-      socket, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &patience, socklen_t(MemoryLayout.size(ofValue: patience)))
+    set(TCP_USER_TIMEOUT, to: 20_000)
+  }
+
+  /// Lets the kernel send probes, for a broker that wants PINGREQs rarely or never: an idle connection ends when
+  /// nothing has arrived for a minute. From then on, unacknowledged data ends it after a minute, too.
+  func probe() {
+    set(SO_KEEPALIVE, of: SOL_SOCKET, to: 1)
+    set(TCP_KEEPIDLE, to: 30)
+    set(TCP_KEEPINTVL, to: 10)
+    set(TCP_USER_TIMEOUT, to: 60_000)
+  }
+
+  private func set(_ option: Int32, of level: Int32 = Int32(IPPROTO_TCP), to value: Int32) {
+    var value = value
+    setsockopt(socket, level, option, &value, socklen_t(MemoryLayout.size(ofValue: value)))
   }
 
   /// The socket; -1 if there is none.
@@ -119,7 +138,12 @@ final class Client {
   // MARK: Callbacks
 
   private func setCallbacks() {
-    mosquitto_connect_v5_callback_set(handle) { _, owner, reason, _, _ in loop(owner).hasConnected(reason) }
+    mosquitto_connect_v5_callback_set(handle) { _, owner, reason, _, properties in
+      var keepalive: UInt16 = 0
+      let found = mosquitto_property_read_int16(
+        properties, Int32(MQTT_PROP_SERVER_KEEP_ALIVE.rawValue), &keepalive, false)
+      loop(owner).hasConnected(reason, keepalive: found == nil ? nil : keepalive)
+    }
     mosquitto_subscribe_v5_callback_set(handle) { _, owner, number, count, granted, _ in
       let reasons = UnsafeBufferPointer(start: granted, count: Int(count))
       loop(owner).hasSubscribed(number, isGranted: reasons.allSatisfy { $0 < 0x80 } && count > 0)

@@ -85,14 +85,21 @@ final class Link: Sendable {
 
   /// Ends the connection. Thread-safe and idempotent.
   func close() {
-    let isStuck = shared.withLock { shared in
+    notify { $0.isClosed = true }
+    endIfStuck(because: .closed)
+  }
+
+  /// Ends the connection if its thread is in a call that cannot be interrupted. The thread ends after that call.
+  private func endIfStuck(because reason: BrokerError) {
+    let thread = shared.withLock { shared -> LoopThread? in
+      guard shared.isStuck else { return nil }
       shared.isClosed = true
-      guard shared.isStuck, let thread = shared.thread.take() else { return false }
-      thread.detach()
-      return true
+      return shared.thread.take()
     }
-    if isStuck { put(.ended(.closed)) }
-    eventfd_write(wakeUp, 1)
+    guard let thread else { return }
+    Attempts.noteAbandoned(isTimedOut: reason != .closed)
+    thread.detach()
+    put(.ended(reason))
   }
 
   private func notify(_ change: (inout Shared) -> Void) {
@@ -112,14 +119,27 @@ final class Link: Sendable {
     }
   }
 
-  /// Runs a call that cannot be interrupted, unless the connection is already closed.
+  /// Runs a call that cannot be interrupted, unless the connection is already closed. The connection does not wait for
+  /// its end beyond the time limit.
   func stuck(in work: () throws(BrokerError) -> Void) throws(BrokerError) {
+    try Attempts.begin()
     let mayStart = shared.withLock { shared in
       shared.isStuck = !shared.isClosed
       return shared.isStuck
     }
     guard mayStart else { throw .closed }
-    defer { shared.withLock { $0.isStuck = false } }
+    let alarm = Task { [weak self, session] in
+      try await Task.sleep(for: session.setUpLimit)
+      self?.endIfStuck(because: session.lateness)
+    }
+    defer {
+      alarm.cancel()
+      let isAbandoned = shared.withLock { shared in
+        shared.isStuck = false
+        return shared.thread == nil
+      }
+      if isAbandoned { Attempts.noteEndOfAbandoned() }
+    }
     try work()
   }
 

@@ -14,6 +14,9 @@ final class LinkLoop {
   /// As `LinkEvent.up`.
   private var isUp = false
   private var topics: TopicSubscriptions
+  private let setUpDeadline: ContinuousClock.Instant
+  /// As `Session.keepalive`, or what the broker has set; 0 for no PINGREQ.
+  private var keepalive: UInt16
   private var keepaliveDue = ContinuousClock.now
   /// Published messages without acknowledgment, by packet identifier.
   private var underWay: [Int32: Post] = [:]
@@ -21,6 +24,8 @@ final class LinkLoop {
   init(_ link: Link) {
     self.link = link
     topics = TopicSubscriptions(link.session.topics, at: .now)
+    setUpDeadline = .now + link.session.setUpLimit
+    keepalive = link.session.keepalive
   }
 
   /// - Returns: the error that ended the connection.
@@ -36,7 +41,6 @@ final class LinkLoop {
   }
 
   private func serve(_ client: Client) throws(BrokerError) -> Never {
-    let setUpDeadline = ContinuousClock.now + Session.setUpLimit
     postponeKeepalive()
     while true {
       if link.isClosed {
@@ -48,7 +52,8 @@ final class LinkLoop {
       if let failure { throw failure }
       if isUp { try publishPosts(client) }
       try write(client)
-      let socket = sleep(client, until: isUp ? min(keepaliveDue, topics.nextRequest ?? keepaliveDue) : setUpDeadline)
+      let nextStep = isUp ? topics.nextRequest ?? keepaliveDue : setUpDeadline
+      let socket = sleep(client, until: isConnected ? min(nextStep, keepaliveDue) : nextStep)
       let isInHandshake = client.isInHandshake
       if socket & ~POLLOUT != 0 || isInHandshake && socket != 0 { try client.read() }
       if let failure { throw failure }
@@ -57,8 +62,11 @@ final class LinkLoop {
         // Without this check libmosquitto would continue to try.
         throw .unreachable("it closed the connection during the TLS handshake")
       }
-      if !isUp, .now >= setUpDeadline { throw .unreachable("no connection within \(Session.setUpLimit)") }
-      if .now >= keepaliveDue { try client.serviceKeepalive() }
+      if !isUp, .now >= setUpDeadline { throw link.session.lateness }
+      if isConnected, .now >= keepaliveDue {
+        try client.serviceKeepalive()
+        postponeKeepalive()
+      }
     }
   }
 
@@ -69,8 +77,12 @@ final class LinkLoop {
     postponeKeepalive()
   }
 
-  /// libmosquitto counts whole seconds from the last packet it sent.
-  private func postponeKeepalive() { keepaliveDue = .now + Session.keepalive + .seconds(1) }
+  /// libmosquitto counts whole seconds from the last packet; a broker ends the connection after one and a half times
+  /// the keepalive (MQTT 5 §3.1.2.10). Without a keepalive, the thread wakes after 18 hours and does nothing.
+  private func postponeKeepalive() {
+    let pause = Duration.seconds(keepalive == 0 ? UInt16.max : keepalive)
+    keepaliveDue = ContinuousClock.now + pause + min(.seconds(1), pause / 4)
+  }
 
   /// Waits for the socket. While the broker does not read what is written, nothing of it is read: libmosquitto would
   /// queue an acknowledgment for each of its messages, without a limit.
@@ -98,9 +110,15 @@ final class LinkLoop {
 
   // MARK: libmosquitto callbacks
 
-  func hasConnected(_ reason: Int32) {
+  /// - Parameter keepalive: the broker's, which libmosquitto already uses; nil if the broker accepts the client's.
+  func hasConnected(_ reason: Int32, keepalive: UInt16?) {
     guard reason == 0 else { return failure = BrokerError(connectReason: reason) }
     isConnected = true
+    if let keepalive {
+      self.keepalive = keepalive
+      if keepalive == 0 || keepalive > link.session.keepalive { client?.probe() }
+      postponeKeepalive()
+    }
     if link.session.topics.isEmpty { isReady() }
   }
 

@@ -10,12 +10,16 @@ struct Session: Sendable {
   /// The topic with the retained message `online` or `offline`. For each topic that is read, `TOPIC/presence` has its
   /// name, retained.
   var presence: String?
+  /// The seconds without a packet after which the client sends a PINGREQ, if the broker does not set another time (MQTT
+  /// 5 §3.2.2.3.14). libmosquitto accepts 5 or more.
+  var keepalive: UInt16 = 30
+  /// The time limit from the name resolution to the first subscription, or without topics to the connection.
+  var setUpLimit = Duration.seconds(20)
+  /// The error after that time.
+  var lateness: BrokerError { .unreachable("no connection within \(setUpLimit)") }
 
   /// How long the broker keeps undelivered messages (MQTT 5 §3.1.2.11.2): longer than the lifetime of any request.
   static let expiry = Duration.seconds(86_400)
-  static let keepalive = Duration.seconds(30)
-  /// The time limit from the first packet to the first subscription.
-  static let setUpLimit = Duration.seconds(20)
   /// After this time a subscription that the broker refused is requested again.
   static let refusalPause = Duration.seconds(60)
 }

@@ -32,7 +32,14 @@ package protocol SubscriptionConnector: Sendable {
 
 /// Runs connections in this process.
 package struct LocalConnector: SubscriptionConnector {
-  package init() {}
+  private let keepalive: UInt16
+  private let setUpLimit: Duration
+
+  /// - Parameters: as for `Session`.
+  package init(keepalive: UInt16 = 30, setUpLimit: Duration = .seconds(20)) {
+    self.keepalive = keepalive
+    self.setUpLimit = setUpLimit
+  }
 
   package func run(
     _ subscription: Subscription, report: @Sendable (Subscriber.Report) -> Void,
@@ -41,7 +48,7 @@ package struct LocalConnector: SubscriptionConnector {
     let link = Link(
       Session(
         broker: subscription.broker, clientID: subscription.clientID, topics: subscription.topics,
-        presence: subscription.presence))
+        presence: subscription.presence, keepalive: keepalive, setUpLimit: setUpLimit))
     return await withTaskCancellationHandler {
       link.start()
       while true {

@@ -65,7 +65,12 @@ extension RelaySocket {
 func readAuthorities(_ path: String) -> [UInt8]? {
   guard let stream = fopen(path, "re") else { return nil }
   defer { fclose(stream) }
-  var bytes = [UInt8](repeating: 0, count: RelayTrust.longestAuthorities + 1)
-  let count = fread(&bytes, 1, bytes.count, stream)
-  return ferror(stream) == 0 && count <= RelayTrust.longestAuthorities ? Array(bytes[..<count]) : nil
+  var bytes: [UInt8] = []
+  var part = [UInt8](repeating: 0, count: 4096)
+  while bytes.count <= RelayTrust.longestAuthorities {
+    let count = fread(&part, 1, part.count, stream)
+    if count == 0 { return ferror(stream) == 0 ? bytes : nil }
+    bytes += part[..<count]
+  }
+  return nil
 }

@@ -10,7 +10,6 @@ package final class RelayHTTPTransport: HTTPTransport {
 
   private let relay: Relay
   private let trust: ServerTrust
-  private let authorities = Mutex<[UInt8]?>(nil)
 
   package init(trust: ServerTrust, through relay: Relay) {
     self.trust = trust
@@ -55,20 +54,14 @@ package final class RelayHTTPTransport: HTTPTransport {
     } catch { throw HTTPTransportError(error, request) }
   }
 
+  /// The trust with the present contents of the file of authorities, which may be replaced at any time.
   private func relayTrust(for request: HTTPRequest) throws(HTTPTransportError) -> RelayTrust {
     try trust.check(request)
-    return RelayTrust(trust, authorities: try readOnce())
-  }
-
-  /// The file of authorities, read with the first request.
-  private func readOnce() throws(HTTPTransportError) -> [UInt8]? {
-    guard let file = trust.authorityFile else { return nil }
-    let bytes = authorities.withLock { known in
-      known = known ?? readAuthorities(file)
-      return known
+    guard let file = trust.authorityFile else { return RelayTrust(trust, authorities: nil) }
+    guard let bytes = readAuthorities(file) else {
+      throw .untrusted("\(file) is not a readable file with certificates")
     }
-    guard let bytes else { throw .untrusted("\(file) is not a readable file with certificates") }
-    return bytes
+    return RelayTrust(trust, authorities: bytes)
   }
 }
 

@@ -28,6 +28,9 @@ CURLcode approval_curl_set_data_callback(CURL *handle, CURLoption option, approv
 CURLcode approval_curl_set_tls_callback(CURL *handle, approval_curl_tls_callback callback) {
   return curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, callback);
 }
+CURLcode approval_curl_set_start_callback(CURL *handle, curl_prereq_callback callback) {
+  return curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, callback);
+}
 CURLcode approval_curl_get_long(CURL *handle, CURLINFO info, long *value) {
   return curl_easy_getinfo(handle, info, value);
 }

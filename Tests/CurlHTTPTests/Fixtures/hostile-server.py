@@ -28,9 +28,11 @@ class Connection:
         self.stream = stream
         self.server = server
         self.reader = stream.makefile("rb")
+        self.requests = 0
 
     def serve(self):
         while line := self.reader.readline():
+            self.requests += 1
             self.method, self.path, _ = line.decode().split()
             self.fields = {}
             head = line
@@ -74,6 +76,21 @@ class Connection:
 
     def do_connections(self):
         self.answer(self.server.values["connections"])
+
+    def do_count(self):
+        self.answer(self.server.values.get(self.argument, 0))
+
+    def do_last(self):
+        """Closes the connection without announcing it, and then raises the event."""
+        self.answer("ok")
+        return "hang up"
+
+    def do_lost(self):
+        """The first request of a connection has a response, a later one has none."""
+        self.server.values["lost"] = self.server.values.get("lost", 0) + 1
+        if self.requests > 1:
+            return "hang up"
+        self.answer("ok")
 
     def do_resumed(self):
         self.answer(self.stream.session_reused, Connection="close")
@@ -270,6 +287,7 @@ class Server:
                 Connection(stream, self).serve()
         except (OSError, ValueError):
             pass  # The client closed the connection or rejected the certificate, as its test expects.
+        self.events["closed"].set()
 
 
 class Proxy:

@@ -13,8 +13,10 @@ package final class TestBroker: Sendable {
   package let directory: TemporaryDirectory
   private let process = Mutex<ChildProcess?>(nil)
 
-  /// - Parameter readable: the only topic that may be read; nil for all topics.
-  package init(readable: String? = nil) async throws {
+  /// - Parameters:
+  ///   - readable: the only topic that may be read; nil for all topics.
+  ///   - options: more lines of the configuration.
+  package init(readable: String? = nil, options: String = "") async throws {
     directory = try TemporaryDirectory()
     port = try FreePort.reserve()
     try await makeCertificates()
@@ -32,6 +34,7 @@ package final class TestBroker: Sendable {
       max_queued_messages 0
       log_dest stderr
       log_type all
+      \(options)
       """
     _ = try directory.write(configuration, to: "broker.conf")
     try await start()

@@ -23,6 +23,17 @@ package enum ThisProcess {
     return false
   }
 
+  /// The processor time that a thread has used so far, in hundredths of a second (proc_pid_stat(5)).
+  package static func processorTime(of thread: String) throws -> Int {
+    let text = try String(contentsOfFile: "/proc/self/task/\(thread)/stat", encoding: .utf8)
+    // The second field is the thread's name in parentheses.
+    let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
+    guard fields.count > 13, let user = Int(fields[12]), let system = Int(fields[13]) else {
+      throw OutputTimeoutError(description: "the processor time in \(text)")
+    }
+    return user + system
+  }
+
   private static func number(_ field: String, in file: String) throws -> Int {
     let text = try String(contentsOfFile: "/proc/self/\(file)", encoding: .utf8)
     guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix(field + ":") }),

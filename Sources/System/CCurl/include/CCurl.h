@@ -13,6 +13,7 @@ typedef size_t (*approval_curl_data_callback)(char *bytes, size_t size, size_t c
 CURLcode approval_curl_set_data_callback(CURL *handle, CURLoption option, approval_curl_data_callback callback);
 typedef CURLcode (*approval_curl_tls_callback)(CURL *handle, void *tls_context, void *context);
 CURLcode approval_curl_set_tls_callback(CURL *handle, approval_curl_tls_callback callback);
+CURLcode approval_curl_set_start_callback(CURL *handle, curl_prereq_callback callback);
 CURLcode approval_curl_get_long(CURL *handle, CURLINFO info, long *value);
 CURLcode approval_curl_get_pointer(CURL *handle, CURLINFO info, void **value);
 CURLMcode approval_curl_multi_set_long(CURLM *multi, CURLMoption option, long value);

@@ -179,6 +179,7 @@ import Testing
     let late = try device.deny(older, .declined)
     #expect(late.status == 409)
     #expect(try late.decoded(Problem.self).state == .superseded)
+    #expect(try isNotCalledBack("newest", about: older))
   }
 
   @Test("Withdrawn by the portal") func withdrawnByThePortal() throws {

@@ -80,6 +80,26 @@ import Testing
     #expect(entries("/out").isEmpty)
     #expect(try fleet(list).status == 0)
     // The directory must be a new one.
-    #expect(try fleet(list).errors.contains("cannot create the directory"))
+    let again = try fleet(list).errors
+    #expect(again.contains("cannot create the directory \(folder)/out: File exists; choose another one with --output"))
+  }
+
+  @Test("A byte order mark, as spreadsheets and editors write it, belongs neither to the list nor to the settings")
+  func byteOrderMark() throws {
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let list: [UInt8] = [0xEF, 0xBB, 0xBF] + Array("user,host\r\nalice,a\r\n".utf8)
+    let output = try fleet(list, settings: "\u{FEFF}board = \"b\"\r\n\r\n# mine\n")
+    #expect(output.status == 0, "\(output.errors)")
+    let file = FileManager.default.contents(atPath: folder + "/out/a/approval-token.toml")
+    #expect(file == Data("board = \"b\"\n# mine\nhost = \"a\"\n".utf8))
+  }
+
+  @Test("Settings that a board would not take make nothing, and the error names file and line")
+  func settingsWithAnError() throws {
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let list = Array("user,host\nalice,a\n".utf8)
+    let output = try fleet(list, settings: "board = \"b\"\nwifi_pasword = \"correct horse\"\n")
+    #expect(output.status == 1 && output.errors.contains("settings.toml: line 2 is not"), "\(output.errors)")
+    #expect(entries("/out").isEmpty)
   }
 }

@@ -96,19 +96,20 @@ struct FleetCommand: AsyncParsableCommand {
     return folder
   }
 
-  /// The lines of `--settings`, which must leave the host to the list.
+  /// The lines of `--settings`.
   private func commonLines() throws -> String {
     guard let settings else { return "" }
-    let lines = try text(of: settings).split(whereSeparator: \.isNewline)
-    guard !lines.contains(where: { $0.trimmingPrefix(while: \.isWhitespace).hasPrefix("host") }) else {
-      throw CommandError("the host is in the list, and must not be in \(settings)")
+    let content = try text(of: settings)
+    do { return try FleetSettings(content).text } catch let error as CommandError {
+      throw CommandError("\(settings): \(error)")
     }
-    return lines.map { $0 + "\n" }.joined()
   }
 
+  /// The text of a file, without the byte order mark of some editors and spreadsheets.
   private func text(of path: String) throws -> String {
     guard let data = FileManager.default.contents(atPath: path) else { throw CommandError("cannot read \(path)") }
-    guard data.count <= 1 << 22, let text = String(validating: data, as: UTF8.self) else {
+    let content = data.starts(with: [0xEF, 0xBB, 0xBF]) ? data.dropFirst(3) : data
+    guard data.count <= 1 << 22, let text = String(validating: content, as: UTF8.self) else {
       throw CommandError("\(path) must be a text in UTF-8, and have at most 4 MiB")
     }
     return text
@@ -116,7 +117,9 @@ struct FleetCommand: AsyncParsableCommand {
 
   private func makeFolder(_ path: String) throws {
     guard mkdir(path, 0o700) == 0 else {
-      throw CommandError("cannot create the directory \(path): \(String(cString: strerror(errno)))")
+      let code = errno
+      let advice = code == EEXIST ? "; choose another one with --output" : ""
+      throw CommandError("cannot create the directory \(path): \(String(cString: strerror(code)))\(advice)")
     }
   }
 }

@@ -45,7 +45,8 @@ struct FleetList {
     return Row(user: user, host: String(fields[1]))
   }
 
-  private static func isHost(_ text: Substring) -> Bool {
+  /// Boards have names of the same form.
+  static func isHost(_ text: Substring) -> Bool {
     (1...63).contains(text.utf8.count) && text.first != "-"
       && text.utf8.allSatisfy { (97...122).contains($0) || (48...57).contains($0) || $0 == 45 }
   }

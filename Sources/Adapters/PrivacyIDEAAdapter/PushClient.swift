@@ -115,6 +115,20 @@ struct PushClient: Sendable {
     return (isRecorded, detail)
   }
 
+  /// Asks whether the token is deleted, over a new TLS connection. A poll of such a token is refused as one for which
+  /// there is no policy, but an answer to a challenge that does not exist is refused with "not found" for a deleted
+  /// token, and otherwise not recorded. Servers do not count it in the token's failure counter.
+  /// - Parameter nonce: that of no challenge.
+  /// - Returns: whether the server says so; false without a response.
+  func isDeleted(serial: String, key: DeviceKey, nonce: String) async -> Bool {
+    do {
+      let body = try PushAnswer.decline(nil).body(nonce: nonce, serial: serial, key: key)
+      let response = try await post(
+        String(decoding: body, as: UTF8.self), to: endpoint, deadline: .seconds(15), onNewConnection: true)
+      return TokenServerError(answering: response) == .requestNotFound
+    } catch { return false }
+  }
+
   private func get(_ url: String, onNewConnection: Bool = false) async throws(PollError) -> HTTPResponse {
     var request = HTTPRequest(.get, url, headers: ["User-Agent": Self.userAgent, "Accept": "application/json"])
     if onNewConnection { request.idleLimit = .zero }
@@ -123,10 +137,13 @@ struct PushClient: Sendable {
     do { return try await http.send(request) } catch { throw .offline(TokenServerError(error)) }
   }
 
-  private func post(_ body: String, to url: String, deadline: Duration) async throws(TokenServerError) -> HTTPResponse {
-    let request = HTTPRequest(
+  private func post(
+    _ body: String, to url: String, deadline: Duration, onNewConnection: Bool = false
+  ) async throws(TokenServerError) -> HTTPResponse {
+    var request = HTTPRequest(
       .post, url, headers: ["User-Agent": Self.userAgent, "Content-Type": "application/json"], body: Array(body.utf8),
       deadline: deadline)
+    if onNewConnection { request.idleLimit = .zero }
     do {
       let response = try await http.send(request)
       clock.hear(response, JSONValue(parsing: response.body))

@@ -80,7 +80,7 @@ package struct PushEnrollment: Sendable {
       $1.wantsBiometric = uri.unlock == .biometric
       $0.stage = .active
     }
-    try await probe(open.key, of: &account, &credentials, client)
+    await probe(open.key, of: account.profile, client)
     return account
   }
 
@@ -279,22 +279,10 @@ package struct PushEnrollment: Sendable {
   }
 
   /// Polls once. The server accepts any text as a public key and fails later; a poll verifies key, signature, clock and
-  /// policy.
-  private func probe(
-    _ key: DeviceKey, of account: inout AccountRecord, _ credentials: inout PushCredentials, _ client: PushClient
-  ) async throws {
-    guard let fault = await pollFault(key, account, client) else { return }
-    guard fault == .notKnown else { return progress("enrolled, but the first poll failed: \(fault.explanation)") }
-    try change(&account, &credentials, noting: .disenrolled, "\(fault)") { account, _ in
-      account.stage = .mustEnrollAgain
+  /// policy. A fault is reported, and ends no enrollment: a refusal can be temporary, and the running client finds out.
+  private func probe(_ key: DeviceKey, of serial: String, _ client: PushClient) async {
+    do { _ = try await client.poll(serial: serial, key: key) } catch {
+      progress("enrolled, but the first poll failed: \(error.explanation)")
     }
-    throw TokenServerError.disenrolled
-  }
-
-  private func pollFault(_ key: DeviceKey, _ account: AccountRecord, _ client: PushClient) async -> PollError? {
-    do {
-      _ = try await client.poll(serial: account.profile, key: key)
-      return nil
-    } catch { return error }
   }
 }

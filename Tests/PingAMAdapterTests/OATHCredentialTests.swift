@@ -60,6 +60,9 @@ import Testing
       ("secret=MFRGG&period=99999999999999999999", .malformed("period")),
       ("secret=MFRGG&algorithm=sha3", .malformed("algorithm")), ("secret=MFRGG&version=2", .version("2")),
       ("secret=MFRGG&secret=MFRGG", .repeated("secret")),
+      // As privacyIDEA and eduMFA write it.
+      ("secret=MFRGG&digits=6&2step_salt=8&2step_output=20&2step_difficulty=10000", .twoStep),
+      ("secret=MFRGG&2step_salt=", .twoStep),
     ])
   func thatIsDamagedIsRefused(query: String, parseError: RegistrationURI.ParseError) {
     #expect(throws: parseError) { try Self.read(query) }

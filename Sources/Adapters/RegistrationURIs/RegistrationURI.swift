@@ -19,6 +19,8 @@ package struct RegistrationURI: Sendable {
     case weakSecret(bytes: Int)
     case nameless
     case notHTTPS
+    /// The secret has a second part, which the device generates and the user types at the site.
+    case twoStep
   }
 
   package let issuer: String
@@ -152,6 +154,8 @@ extension RegistrationURI.ParseError {
     case .weakSecret(let bytes): "the registration URI's secret has \(bytes) bytes; at least 32 are required"
     case .nameless: "the registration URI names neither issuer nor account"
     case .notHTTPS: "AM's URLs in the registration URI are not https; correct the base URL in AM's configuration"
+    case .twoStep:
+      "the site wants a second part of the secret from the phone (two-step enrollment), which is not supported"
     }
   }
 }

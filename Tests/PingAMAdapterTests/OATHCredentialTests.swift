@@ -62,7 +62,7 @@ import Testing
       ("secret=MFRGG&secret=MFRGG", .repeated("secret")),
       // As privacyIDEA and eduMFA write it.
       ("secret=MFRGG&digits=6&2step_salt=8&2step_output=20&2step_difficulty=10000", .twoStep),
-      ("secret=MFRGG&2step_salt=", .twoStep),
+      ("secret=MFRGG&2step_salt=", .twoStep), ("secret=MFRGG&app_force_unlock=face", .unknownUnlock("face")),
     ])
   func thatIsDamagedIsRefused(query: String, parseError: RegistrationURI.ParseError) {
     #expect(throws: parseError) { try Self.read(query) }

@@ -68,6 +68,8 @@ package struct PushEnrollment: Sendable {
     let (found, isNew) = try self.account(for: uri, at: server, name: name)
     var (account, credentials) = (found, try PushCredentials(found))
     let open = try await prepare(&account, &credentials, isNew: isNew, uri, text)
+    // The user may have taken long to choose a PIN.
+    try requireTime(for: open, account, credentials)
     let client = PushClient(
       endpoint: uri.endpoint, http: makeHTTPTransport(trust), clock: ResponseClock(in: environment))
     progress("enrolling \(uri.serial) at \(server.id)")
@@ -211,11 +213,15 @@ package struct PushEnrollment: Sendable {
     by uri: EnrollmentURI, _ account: AccountRecord, _ credentials: PushCredentials
   ) throws -> OpenEnrollment? {
     guard let open = credentials.next, (try? EnrollmentURI(open.uri)) == uri else { return nil }
-    guard open.giveUpAt.map({ environment.wallClockMilliseconds < $0 }) ?? true else {
-      try abandon(account, credentials, "it has expired")
-      throw TokenServerError.refused("the enrollment URL has expired; ask for a new one")
-    }
+    try requireTime(for: open, account, credentials)
     return open
+  }
+
+  /// Gives up an enrollment whose time is over.
+  private func requireTime(for open: OpenEnrollment, _ account: AccountRecord, _ credentials: PushCredentials) throws {
+    guard let end = open.giveUpAt, environment.wallClockMilliseconds >= end else { return }
+    try abandon(account, credentials, "it has expired")
+    throw TokenServerError.refused("the enrollment URL has expired; ask for a new one")
   }
 
   private func begin(

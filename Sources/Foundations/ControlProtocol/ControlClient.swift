@@ -64,11 +64,19 @@ package struct ControlClient: Sendable {
     switch failure {
     case .call(_, ENOENT), .call(_, ECONNREFUSED):
       CommandError(
-        .unavailable, "`approval-token serve` is not running (no answer at \(path))", isServiceMissing: true)
+        .unavailable, "`approval-token serve` is not running (no answer at \(path))\(otherService(than: path))",
+        isServiceMissing: true)
     case .call(_, EACCES), .call(_, EPERM): .noPermission(for: path)
     case .call(_, EAGAIN): CommandError(.unavailable, "the service does not answer at \(path); see its log")
     default: CommandError(.unavailable, "\(failure)")
     }
+  }
+
+  /// How a command is run for the service that is installed here, if the socket is not in its directory.
+  private static func otherService(than path: String) -> String {
+    let directory = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+    guard InstalledService.isInstalled, !InstalledService.uses(directory) else { return "" }
+    return ". The service that is installed here uses another directory: \(InstalledService.call("…"))"
   }
 }
 
@@ -77,7 +85,6 @@ extension CommandError {
   package static func noPermission(for path: String) -> CommandError {
     CommandError(
       .refused,
-      "no permission for \(path): run this command as the user of the service, such as "
-        + "`runuser -u approval-token -- approval-token …`")
+      "no permission for \(path): run this command as the user of the service, such as \(InstalledService.call("…"))")
   }
 }

@@ -46,7 +46,10 @@ extension Accounts: OneShotCommand {
 
   /// Empty also before the first enrollment.
   private func list() throws -> [Response] {
-    guard try state.hasVault else { return [] }
+    guard try state.hasVault else {
+      try state.requireServiceChoice()
+      return []
+    }
     let vault = try state.openVault(creating: false)
     let operations = Backends(vault).operations
     return try vault.accountSummaries().map {

@@ -22,11 +22,7 @@ extension Doctor: OneShotCommand {
 
   package func perform() async throws {
     try await reporting(json) {
-      guard try state.hasVault else {
-        throw CommandError(
-          .badData, "no token state in \(state.directory): run `approval-token enroll` first, or choose another --state"
-        )
-      }
+      try state.requireVault()
       if forgetServerTimes { try state.openVault(creating: false).forgetKnownTimes() }
       let environment = TokenEnvironment.system()
       let service = Result { try state.serviceStatus() }

@@ -45,7 +45,7 @@ package struct Enroll: DaemonCommand {
   @Option(
     name: .customLong("pin"),
     help: ArgumentHelp(
-      "For push tokens, PingAM and --server: SHA-256 of the public key in the server's certificate, in Base64. May be repeated.",
+      "SHA-256 of the public key in the server's certificate, in Base64; ignored if the URI contains one. May be repeated.",
       valueName: "hash"))
   package var pins: [String] = []
 

@@ -80,6 +80,16 @@ private func useHome(_ home: String) {
     try withRoot { root in try Enroll.parse(["-", "--state", root]).checkState() }
   }
 
+  /// `approval-token serve` in its place would have neither its user nor its device secret.
+  @Test("An installed service is started by the service manager") func start() {
+    withRoot(withUnit: false) { _ in
+      #expect(InstalledService.start(of: "/var/lib/approval-token") == "start `approval-token serve`")
+    }
+    withRoot { _ in
+      #expect(InstalledService.start(of: "/var/lib/approval-token") == "run `systemctl start approval-token`")
+    }
+  }
+
   @Test("A command that finds no service names the directory of the installed one") func otherService() {
     withRoot { root in
       #expect {

@@ -61,22 +61,16 @@ package struct ControlClient: Sendable {
   package var isServiceRunning: Bool { (try? UnixSocket.connected(to: path)) != nil }
 
   private static func explain(_ failure: UnixSocket.SocketError, _ path: String) -> CommandError {
-    switch failure {
+    let directory = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+    return switch failure {
     case .call(_, ENOENT), .call(_, ECONNREFUSED):
       CommandError(
-        .unavailable, "`approval-token serve` is not running (no answer at \(path))\(otherService(than: path))",
+        .unavailable, "the service is not running (no answer at \(path)): \(InstalledService.start(of: directory))",
         isServiceMissing: true)
     case .call(_, EACCES), .call(_, EPERM): .noPermission(for: path)
     case .call(_, EAGAIN): CommandError(.unavailable, "the service does not answer at \(path); see its log")
     default: CommandError(.unavailable, "\(failure)")
     }
-  }
-
-  /// How a command is run for the service that is installed here, if the socket is not in its directory.
-  private static func otherService(than path: String) -> String {
-    let directory = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-    guard InstalledService.isInstalled, !InstalledService.uses(directory) else { return "" }
-    return ". The service that is installed here uses another directory: \(InstalledService.call("…"))"
   }
 }
 

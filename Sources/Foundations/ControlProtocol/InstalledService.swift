@@ -19,6 +19,13 @@ package enum InstalledService {
     isInstalled && canonical(directory) == canonical(stateDirectory)
   }
 
+  /// What starts the service with this state directory, for messages.
+  package static func start(of directory: String) -> String {
+    if uses(directory) { return "run `systemctl start approval-token`" }
+    let other = isInstalled ? "; the service that is installed here uses another directory: \(call("…"))" : ""
+    return "start `approval-token serve`" + other
+  }
+
   /// How a command is run for it, for messages.
   package static func call(_ command: String) -> String {
     "`runuser -u approval-token -- approval-token \(command) --state \(stateDirectory)`"

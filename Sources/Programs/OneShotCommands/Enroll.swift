@@ -20,10 +20,11 @@ extension Enroll: OneShotCommand {
   private func enroll(_ text: String) async throws -> EnrollmentResponse {
     guard server == nil else {
       throw CommandError(
-        .unavailable, "the activation code is typed on the token: start `approval-token serve` first")
+        .unavailable, "the activation code is typed on the token: \(InstalledService.start(of: state.directory))")
     }
     guard !askPIN else {
-      throw CommandError(.unavailable, "the PIN is typed on the token: start `approval-token serve` first")
+      throw CommandError(
+        .unavailable, "the PIN is typed on the token: \(InstalledService.start(of: state.directory))")
     }
     // A vault made by a command would have another device secret than the service's systemd credential.
     guard try state.hasVault && !state.isVaultEmpty || !InstalledService.uses(state.directory) else {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+import ArgumentParser
+import ControlProtocol
+import Foundation
+import Glibc
+import Testing
+
+@testable import ApprovalTokenCommands
+@testable import OneShotCommands
+
+/// `status` without a running service.
+@Suite(.timeLimit(.minutes(5))) struct StatusTests {
+  private func withState(_ body: (Status) async throws -> Void) async throws {
+    var template = Array("/tmp/status-tests-XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    defer {
+      for name in ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", ""] {
+        Glibc.remove("\(folder)/\(name)")
+      }
+    }
+    try await body(try Status.parse(["--state", folder]))
+  }
+
+  @Test("With its vault, the accounts are counted") func withVault() async throws {
+    try await withState { command in
+      _ = try command.state.openVault(creating: true)
+      let text = command.describe(try command.withoutService())
+      #expect(text == "not running: start `approval-token serve`\naccounts  0")
+    }
+  }
+
+  /// Fails if a stopped service, whose device secret only its unit gets, is not reported as stopped.
+  @Test("A vault that cannot be opened does not hide that no service runs") func withoutSecret() async throws {
+    try await withState { command in
+      _ = try command.state.openVault(creating: true)
+      try #require(unlink("\(command.state.directory)/device-secret") == 0)
+      let status = try command.withoutService()
+      let lines = command.describe(status).split(separator: "\n")
+      #expect(lines.count == 2 && lines[0] == "not running: start `approval-token serve`")
+      #expect(lines[1].hasPrefix("accounts  unknown: no device secret for the vault in \(command.state.directory)"))
+      let json = String(decoding: try JSONEncoder().encode(status), as: UTF8.self)
+      #expect(json.contains(#""running":false"#) && json.contains(#""accounts_unknown":"no device secret"#))
+      #expect(json.contains(#""remedy":"start `approval-token serve`""#) && !json.contains(#""accounts":"#))
+      await #expect(throws: ExitCode(69)) { try await command.perform() }
+    }
+  }
+}

@@ -59,7 +59,8 @@ private func useHome(_ home: String) {
       useHome(root)
       try await InstalledService.$root.withValue(root) {
         for words in [
-          ["enroll", "-"], ["enroll", "--server", "https://x"], ["serve"], ["device"], ["accounts"], ["log"], ["doctor"],
+          ["enroll", "-"], ["enroll", "--server", "https://x"], ["serve"], ["device"], ["accounts"], ["log"],
+          ["doctor"],
         ] {
           let command = try #require(try ApprovalTokenCommand.parseAsRoot(words) as? any OneShotCommand)
           await #expect(throws: ExitCode(64), "\(words)") { try await command.perform() }

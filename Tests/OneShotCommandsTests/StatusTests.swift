@@ -2,13 +2,14 @@
 import ArgumentParser
 import ControlProtocol
 import Foundation
+import FrontPanel
 import Glibc
+import MobileAuth
 import Testing
 
 @testable import ApprovalTokenCommands
 @testable import OneShotCommands
 
-/// `status` without a running service.
 @Suite(.timeLimit(.minutes(5))) struct StatusTests {
   private func withState(_ body: (Status) async throws -> Void) async throws {
     var template = Array("/tmp/status-tests-XXXXXX".utf8CString)
@@ -44,5 +45,25 @@ import Testing
       #expect(json.contains(#""remedy":"start `approval-token serve`""#) && !json.contains(#""accounts":"#))
       await #expect(throws: ExitCode(69)) { try await command.perform() }
     }
+  }
+
+  /// The legend has all causes in one line; which one it is would have to be counted at the LED.
+  @Test(
+    "What the LED counts is said, and of several causes only the one that applies",
+    arguments: [
+      (.pinWrong(remaining: 2), "wrong PIN or choice, 2 attempts left"),
+      (.pinWrong(remaining: 1), "wrong PIN or choice, 1 attempt left"),
+      (.pinRefused(rule: 1), "new PIN refused: block list"),
+      (.pinRefused(rule: 5), "new PIN refused: entries differ"),
+      (.enrollmentFailed(cause: 2), "enrollment failed: server not reached"),
+      (.enrollmentFailed(cause: 9), Indication.enrollmentFailed(cause: 9).row.meaning),
+      (.idle(pending: 3), "idle, connected"), (.entering, "digits typed: Enter submits"),
+    ] as [(Indication, String)])
+  func ledWords(indication: Indication, words: String) throws {
+    var status = ServiceStatus(running: true, accounts: 1, mustEnroll: 0)
+    status.led = LEDStatus(
+      meaning: indication.row.meaning, color: "red", isLit: true, count: indication.count, entries: 0)
+    let lines = try Status.parse(["--state", "/nowhere"]).describe(status).split(separator: "\n")
+    #expect(lines.contains("LED       \(words)"))
   }
 }

@@ -46,7 +46,7 @@ package struct Status: DaemonCommand {
     }
     if status.isStopping == true { lines.append("stopping  after the answer at the panel") }
     for trouble in status.troubles ?? [] { lines.append("TROUBLE   \(trouble)") }
-    if let led = status.led { lines.append("LED       \(led.meaning)") }
+    if let led = status.led { lines.append("LED       \(led.words)") }
     for server in status.servers { lines.append("server    \(server.server): \(server.connection)") }
     lines.append("accounts  \(accounts(of: status))")
     for pin in status.pins ?? [] {

@@ -77,7 +77,7 @@ private func useHome(_ home: String) {
     }
   }
 
-  @Test("With --state, a command beside an installed service does what it is told") func withState() throws {
+  @Test("With --state, a command beside an installed service uses the named directory") func withState() throws {
     try withRoot { root in try Enroll.parse(["-", "--state", root]).checkState() }
   }
 

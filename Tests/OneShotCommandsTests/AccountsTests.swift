@@ -17,7 +17,8 @@ import Vault
   private static let server = TokenServerID("auth.example.org")
 
   private func withAccounts(
-    _ accounts: [(String, EnrollmentStage, hasPIN: Bool)], _ body: (StateOption) async throws -> Void
+    kind: String = "reference", _ accounts: [(String, EnrollmentStage, hasPIN: Bool)],
+    _ body: (StateOption) async throws -> Void
   ) async throws {
     var template = Array("/tmp/accounts-tests-XXXXXX".utf8CString)
     try #require(mkdtemp(&template) != nil)
@@ -31,7 +32,7 @@ import Vault
     let vault = try state.openVault(creating: true)
     try vault.put(
       TokenServerRecord(
-        id: Self.server, kind: "reference", url: "https://auth.example.org", secrets: SecretBytes(copying: [])))
+        id: Self.server, kind: kind, url: "https://auth.example.org", secrets: SecretBytes(copying: [])))
     for (name, stage, hasPIN) in accounts {
       var account = AccountRecord(
         id: AccountID(name), server: Self.server, profile: "P-\(name)", stage: stage,
@@ -59,6 +60,30 @@ import Vault
       #expect(accounts.map(\.line) == lines)
       let json = String(decoding: JSONMessage.encode(accounts), as: UTF8.self)
       #expect(try JSONSchema(named: "accounts").violations(in: json) == [])
+    }
+  }
+
+  @Test("Doctor reports each account that approves nothing, with what to do") func doctor() async throws {
+    try await withAccounts([
+      ("ann", .active, hasPIN: true), ("ben", .enrolling, hasPIN: false), ("cyd", .mustEnrollAgain, hasPIN: true),
+    ]) { state in
+      let result = try Doctor.checkAccounts(try state.openVault(creating: false))
+      #expect(result.verdict == .bad && result.subject == "accounts")
+      let text =
+        "ben is not enrolled completely: run the same `approval-token enroll` with the same URI again, while it is "
+        + "valid, or with a new one; cyd must be enrolled again: `approval-token reenroll cyd`"
+      #expect(result.text == text)
+    }
+    try await withAccounts([("ann", .active, hasPIN: true)]) { state in
+      #expect(try Doctor.checkAccounts(try state.openVault(creating: false)).verdict == .good)
+    }
+  }
+
+  /// Fails if a token whose only account can approve nothing is well.
+  @Test("An enrollment that was not completed is a fault") func exitCode() async throws {
+    try await withAccounts(kind: "oath", [("ben", .enrolling, hasPIN: false)]) { state in
+      let doctor = try Doctor.parse(["--state", state.directory])
+      await #expect(throws: ExitCode(1)) { try await doctor.perform() }
     }
   }
 }

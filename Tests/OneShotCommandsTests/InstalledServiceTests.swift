@@ -93,11 +93,11 @@ private func useHome(_ home: String) {
 
   @Test("A command that finds no service names the directory of the installed one") func otherService() {
     withRoot { root in
-      #expect {
+      let error = #expect(throws: CommandError.self) {
         try ControlClient(path: "\(root)/control.sock").call(.status, ServiceStatus.self)
-      } throws: {
-        "\($0)".contains("is not running") && "\($0)".contains("-- approval-token … --state /var/lib/approval-token`")
       }
+      let text = error?.description ?? ""
+      #expect(text.contains("is not running") && text.contains("-- approval-token … --state /var/lib/approval-token`"))
     }
   }
 

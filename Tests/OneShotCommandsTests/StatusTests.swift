@@ -20,7 +20,9 @@ import Testing
         Glibc.remove("\(folder)/\(name)")
       }
     }
-    try await body(try Status.parse(["--state", folder]))
+    let command = try Status.parse(["--state", folder])
+    // Without an installed service.
+    try await InstalledService.$root.withValue(folder) { try await body(command) }
   }
 
   @Test("With its vault, the accounts are counted") func withVault() async throws {
@@ -38,7 +40,8 @@ import Testing
       try #require(unlink("\(command.state.directory)/device-secret") == 0)
       let status = try command.withoutService()
       let lines = command.describe(status).split(separator: "\n")
-      #expect(lines.count == 2 && lines[0] == "not running: start `approval-token serve`")
+      try #require(lines.count == 2)
+      #expect(lines[0] == "not running: start `approval-token serve`")
       #expect(lines[1].hasPrefix("accounts  unknown: no device secret for the vault in \(command.state.directory)"))
       let json = String(decoding: try JSONEncoder().encode(status), as: UTF8.self)
       #expect(json.contains(#""running":false"#) && json.contains(#""accounts_unknown":"no device secret"#))

@@ -12,7 +12,7 @@ extension AccountOperations {
     case .enrolling:
       return "run the same `approval-token enroll` with the same URI again, while it is valid, or with a new one"
     case .mustEnrollAgain:
-      guard let record, let backend = try? backend(of: record) else {
+      guard let record, let backend = try? self.backend(of: record) else {
         return "`approval-token remove \(account.id)`, then enroll it again"
       }
       return record.pin != nil && backend is any Reenrollment

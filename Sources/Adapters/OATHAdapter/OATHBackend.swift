@@ -11,7 +11,7 @@ package import ServerBackends
 package struct OATHBackend: ServerBackend {
   package static let kind = "oath"
   package static let displayName = "one-time passwords"
-  package static let uriPrefixes = ["otpauth://"]
+  package static let uriPrefixes = ["otpauth://totp/", "otpauth://hotp/"]
   package static let lastingSecretSchemes: Set<String> = ["otpauth"]
   package static let enrollmentOptions: Set<EnrollmentOption> = [.pin]
 

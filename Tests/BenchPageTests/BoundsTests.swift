@@ -97,5 +97,7 @@ import Testing
     #expect("a b".shellQuoted == "'a b'")
     #expect("it's $HOME".shellQuoted == #"'it'\''s $HOME'"#)
     #expect("".shellQuoted == "''")
+    // With a combining mark, an apostrophe is another `Character`; a shell reads bytes.
+    #expect(Array("a'\u{301};id".shellQuoted.utf8) == Array("'a'\\''\u{301};id'".utf8))
   }
 }

@@ -15,6 +15,7 @@ from selenium.webdriver.common.keys import Keys
 
 import accounts
 import attached
+import ending
 from page import PIN, Page, check, failed, folder, passed, program, until, wall_clock
 
 
@@ -35,6 +36,8 @@ def strangers(page, address):
     check("another name of the host is refused", refused(origin + "/", Host=f"evil.example:{port}") == 403)
     check("another origin is refused", refused(origin + "/session", b"{}", Origin="http://evil.example") == 403)
     check("a wrong token is refused", refused(origin + "/session", b'{"token":"x"}', Origin=origin) == 403)
+    check("a long text in place of a token is not read", refused(
+        origin + "/session", b'{"token":"' + b"x" * 1200 + b'"}', Origin=origin) == 413)
     check("a wrong callback is refused", refused(origin + "/callback/x", b"{}") == 403)
     check("the description without the cookie is refused", refused(origin + "/portal-api.openapi.json") == 403)
     cookie = "; ".join(f"{c['name']}={c['value']}" for c in page.driver.get_cookies())
@@ -320,5 +323,6 @@ finally:
     bench.terminate()
     bench.wait(20)
 attached.play()
+ending.play()
 print(f"{len(passed) + len(failed)} checks, {len(failed)} failed")
 sys.exit(1 if failed else 0)

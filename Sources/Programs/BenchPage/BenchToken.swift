@@ -66,7 +66,7 @@ actor BenchToken {
     var options = EnrollmentOptions(uri: uri)
     options.name = user
     let program = program
-    async let enrolled = program.call(.enroll(options))
+    async let enrolled = program.call(.enroll(options), within: nil)
     for meaning in ["new PIN wanted", "new PIN wanted, a second time"] {
       try await wait(.seconds(20), for: "the token should ask for a PIN") {
         let status = try await program.call(.status)
@@ -212,7 +212,7 @@ actor BenchToken {
     publish(.account, .object(["step": .text("started"), "command": .text(name)]))
     task = Task {
       let entry: [String: JSONValue]
-      do { entry = ["step": .text("done"), "answer": try await program.call(request)] } catch {
+      do { entry = ["step": .text("done"), "answer": try await program.call(request, within: nil)] } catch {
         entry = ["step": .text("failed"), "error": .text("\(error)")]
       }
       await finish(name, entry)
@@ -245,7 +245,7 @@ actor BenchToken {
 
   func authenticators() async throws -> JSONValue {
     guard let account = try await accountName() else { return .object(["authenticators": .list([])]) }
-    return try await program.call(.authenticators(account: account))
+    return try await program.call(.authenticators(account: account), within: nil)
   }
 }
 

@@ -116,11 +116,12 @@ actor TokenProgram {
   }
 
   func stop() async {
-    let former = network
-    async let end: Void? = former?.stop()
-    await device?.stop()
+    let (formerDevice, formerNetwork) = (device, network)
+    async let end: Void? = formerNetwork?.stop()
+    await formerDevice?.stop()
     await end
-    (device, network) = (nil, nil)
+    if device === formerDevice { device = nil }
+    if network === formerNetwork { network = nil }
   }
 
   /// What a power loss leaves: both processes are killed.
@@ -142,9 +143,12 @@ actor TokenProgram {
   func setClock(_ fault: ClockFault) { clock = fault }
 
   /// One request to the running service.
-  nonisolated func call(_ request: ControlRequest) async throws -> JSONValue {
+  /// - Parameter seconds: the longest wait for anything of the answer; nil where a user or a server is waited for.
+  nonisolated func call(
+    _ request: ControlRequest, within seconds: Int? = ControlClient.patience
+  ) async throws -> JSONValue {
     let client = client
-    return try await onThread { try client.call(request, JSONValue.self) }
+    return try await onThread { try client.call(request, JSONValue.self, within: seconds) }
   }
 
   /// Follows a stream of the service, and again after each of its starts, until `take` returns false.

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of the bench: it comes within seconds, whatever browsers and programs do, and leaves nothing."""
+import contextlib
+import glob
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+
+from page import check, folder, program, until
+
+token = os.path.join(os.path.dirname(program), "approval-token")
+
+
+class Bench:
+    """A bench with a folder of its own; killed at the end of a `with`."""
+
+    def __init__(self, *options):
+        self.options = options
+
+    def __enter__(self):
+        before = set(glob.glob("/tmp/approval-bench-*"))
+        self.child = subprocess.Popen(
+            [program, "--page", folder, *self.options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.folder = until(lambda: next(iter(set(glob.glob("/tmp/approval-bench-*")) - before), None), 20)
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        self.child.kill()
+        self.child.wait(20)
+
+    def address(self):
+        """The address, after the start."""
+        return self.child.stdout.readline().split()[-1]
+
+    def processes(self, words=""):
+        """What the bench has started, with these words in the command."""
+        listed = subprocess.run(["ps", "-A", "-ww", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout
+        return [int(line.split()[0]) for line in listed.splitlines() if f"{self.folder}/" in line and words in line]
+
+    def ends(self, what, after=signal.SIGINT):
+        began = time.monotonic()
+        self.child.send_signal(after)
+        try:
+            _, self.errors = self.child.communicate(timeout=10)
+            note = self.errors
+        except subprocess.TimeoutExpired:
+            note = self.errors = "it still runs after 10 s"
+        has_ended = self.child.poll() is not None
+        left = until(lambda: not self.processes(), 3) is None
+        check(f"the bench ends in time {what}", has_ended and time.monotonic() - began < 14, note)
+        check(f"it leaves nothing {what}", self.folder and not os.path.exists(self.folder) and not left)
+
+
+class Client:
+    """A program with the session of a page."""
+
+    def __init__(self, address):
+        self.origin, secret = address.split("/#")
+        self.host = self.origin.split("//")[1]
+        self.headers = {"Origin": self.origin}
+        with self.post("/session", {"token": secret}) as answer:
+            cookie = answer.headers["Set-Cookie"].split(";")[0]
+            self.headers |= {"Cookie": cookie, "Bench-Key": json.load(answer)["key"]}
+
+    def post(self, path, body):
+        return urllib.request.urlopen(
+            urllib.request.Request(self.origin + path, data=json.dumps(body).encode(), headers=self.headers), timeout=20)
+
+    def send(self, method, path, more=""):
+        """A connection with the head of a request, and a small buffer for the answer."""
+        address, port = self.host.split(":")
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect((address, int(port)))
+        lines = [f"{method} {path} HTTP/1.1", f"Host: {self.host}", *(f"{n}: {v}" for n, v in self.headers.items())]
+        connection.sendall(("\r\n".join(lines) + "\r\n" + more).encode())
+        return connection
+
+
+def play():
+    slow_body()
+    unread_feeds()
+    stopped_program()
+
+
+def slow_body():
+    with Bench() as bench:
+        client = Client(bench.address())
+        connection = client.send("POST", "/session", "Content-Length: 1000\r\n\r\n{")
+
+        def trickle():
+            try:
+                while True:
+                    connection.sendall(b" ")
+                    time.sleep(1)
+            except OSError:
+                pass
+        threading.Thread(target=trickle, daemon=True).start()
+        time.sleep(1)
+        bench.ends("while a body arrives slowly")
+        connection.close()
+
+
+def unread_feeds():
+    with Bench() as bench:
+        client = Client(bench.address())
+        client.post("/portal/start", {"type": "login", "message": "Log in?"}).close()
+        feed = http.client.HTTPConnection(client.host, timeout=20)
+        feed.request("GET", "/feed", headers=client.headers)
+        answer, callback = feed.getresponse(), None
+        while not callback:
+            callback = re.search(rb"callback\\?/([\w-]{32})", answer.readline())
+        feed.close()
+        for number in range(20):
+            client.post(f"/callback/{callback[1].decode()}", {"transaction_id": str(number), "more": "x" * 200_000}).close()
+        feeds = [client.send("GET", "/feed", "\r\n") for _ in range(4)]
+        time.sleep(1)
+        bench.ends("while feeds are not read")
+        for connection in feeds:
+            connection.close()
+
+
+def stopped_program():
+    with Bench() as bench:
+        client = Client(bench.address())
+        for process in bench.processes(" device "):
+            os.kill(process, signal.SIGSTOP)
+        body = b'{"keys":["1"]}'
+        connection = client.send("POST", "/keypad", f"Content-Length: {len(body)}\r\n\r\n{body.decode()}")
+        time.sleep(1)
+        bench.ends("while a program is stopped")
+        connection.close()

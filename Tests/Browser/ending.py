@@ -88,9 +88,18 @@ class Client:
 
 
 def play():
+    enrollment()
     slow_body()
     unread_feeds()
     stopped_program()
+
+
+def enrollment():
+    with Bench() as bench:
+        command = [token, "status", "--json", "--state", f"{bench.folder}/token-0"]
+        check("the token asks for a new PIN while the bench starts", until(
+            lambda: "new PIN wanted" in subprocess.run(command, capture_output=True, text=True).stdout, 30) is not None)
+        bench.ends("while it enrolls")
 
 
 def slow_body():

@@ -61,22 +61,29 @@ actor BenchToken {
     }
   }
 
-  /// Enrolls the user and types the PIN, so that the page begins with a token that can approve.
+  /// Enrolls the user and types the PIN, so that the page begins with a token that can approve. After an error the
+  /// token does not run.
   func enroll(_ uri: String, pin: String) async throws {
     var options = EnrollmentOptions(uri: uri)
     options.name = user
     let program = program
     async let enrolled = program.call(.enroll(options), within: nil)
-    for meaning in ["new PIN wanted", "new PIN wanted, a second time"] {
-      try await wait(.seconds(20), for: "the token should ask for a PIN") {
-        let status = try await program.call(.status)
-        return status["led"]?["meaning"]?.text == meaning && status["panel"]?["press_counts"]?.bool == true
+    do {
+      for meaning in ["new PIN wanted", "new PIN wanted, a second time"] {
+        try await wait(.seconds(20), for: "the token should ask for a PIN") {
+          let status = try await program.call(.status)
+          return status["led"]?["meaning"]?.text == meaning && status["panel"]?["press_counts"]?.bool == true
+        }
+        _ = try await program.call(.simulate(.keys(pin.map(String.init) + ["enter"])))
       }
-      _ = try await program.call(.simulate(.keys(pin.map(String.init) + ["enter"])))
-    }
-    _ = try await enrolled
-    try await wait(.seconds(20), for: "the token should be connected") {
-      try await program.call(.status)["servers"]?.list?.first?["connection"]?.text == "connected"
+      _ = try await enrolled
+      try await wait(.seconds(20), for: "the token should be connected") {
+        try await program.call(.status)["servers"]?.list?.first?["connection"]?.text == "connected"
+      }
+    } catch {
+      // Otherwise the call waits for the PIN, and this scope for the call.
+      await program.stop()
+      throw error
     }
   }
 

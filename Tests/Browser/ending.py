@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 import urllib.request
@@ -92,6 +93,7 @@ def play():
     slow_body()
     unread_feeds()
     stopped_program()
+    silent_token()
 
 
 def enrollment():
@@ -149,3 +151,14 @@ def stopped_program():
         time.sleep(1)
         bench.ends("while a program is stopped")
         connection.close()
+
+
+def silent_token():
+    with tempfile.TemporaryDirectory(prefix="bench-") as state, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.join(state, "control.sock"))
+        listener.listen()
+        with Bench("--state", state) as bench:
+            listener.settimeout(20)
+            connection, _ = listener.accept()
+            bench.ends("while a token does not answer")
+            connection.close()

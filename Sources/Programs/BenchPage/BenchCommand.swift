@@ -65,7 +65,6 @@ package struct BenchCommand: AsyncParsableCommand {
     let folder = try scratchFolder()
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let bench = Bench(try plan(folder: folder))
-    try await bench.check()
     let access = Access(port: port)
     let page = PageServer(
       access: access, files: files, feed: bench.feed, calls: bench.calls, description: bench.apiDescription)

@@ -51,7 +51,7 @@ struct BenchRun<Page: ApplicationProtocol>: Sendable {
 /// The end of the bench, which begins once: it ends the programs and the streams of the pages, for which requests wait.
 private final class Ending: Sendable {
   /// More than an orderly end takes, with programs that must be killed.
-  private static let limit = Duration.seconds(8)
+  private static let limit = Duration.seconds(7)
 
   private let bench: Bench
   private let gaveUp: @Sendable () -> Void
@@ -91,7 +91,7 @@ private struct Streams<Page: ApplicationProtocol>: Service {
   }
 }
 
-/// Starts the programs, and then lets browsers in.
+/// Checks the programs that run already, starts the others, and then lets browsers in.
 private struct Starter: Service {
   let bench: Bench
   let access: Access
@@ -101,6 +101,7 @@ private struct Starter: Service {
     do {
       try await withTaskCancellationOrGracefulShutdownHandler {
         try await cancelWhenGracefulShutdown {
+          try await bench.check()
           try await bench.start(callback: "http://\(access.host)/callback/\(access.callbackToken)")
           print("the bench is at \(access.address)")
           fflush(nil)

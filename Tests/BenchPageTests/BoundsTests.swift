@@ -25,6 +25,7 @@ import Testing
       #"{"type":"number","message":"x","digits":""}"#, #"{"type":"number","message":"x","digits":"123456789"}"#,
       #"{"type":"number","message":"x","digits":"1a"}"#,
       #"{"type":"login","message":"\#(String(repeating: "é", count: 156))"}"#, #"{"type":1,"message":"x"}"#,
+      #"{"type":"login","message":"x","digits":42}"#, #"{"type":"login","message":"x","digits":null}"#,
     ])
   func otherOrders(text: String) { #expect(throws: BenchError.self) { try order(text) } }
 
@@ -41,6 +42,31 @@ import Testing
     for name: JSONValue in [.text(""), .text("finger "), .text("data"), .integer(1), .null] {
       #expect(throws: BenchError.self) { try act(name) }
     }
+  }
+
+  @Test(
+    "A member that is missing or has another form is refused, with what is wrong",
+    arguments: [
+      ("keypad", #"{"token":"1","keys":["1"]}"#, #""token" is not a whole number"#),
+      ("keypad", #"{"token":null,"keys":["1"]}"#, #""token" is not a whole number"#),
+      ("keypad", #"{"token":2,"keys":["1"]}"#, "there is no such token"),
+      ("keypad", #"{"token":-1,"keys":["1"]}"#, "there is no such token"),
+      ("keypad", "{}", #""keys" is missing"#),
+      ("keypad", #"{"keys":["1",2]}"#, #""keys" is not a list of 1 to 16 texts"#),
+      ("keypad", #"{"keys":[]}"#, #""keys" is not a list of 1 to 16 texts"#),
+      ("keypad", #"{"keys":"1"}"#, #""keys" is not a list of 1 to 16 texts"#),
+      ("chip", "{}", #""connected" is missing"#),
+      ("chip", #"{"connected":1}"#, #""connected" is not true or false"#),
+      ("button/beat", #"{"press":"1"}"#, #""press" is not a whole number"#),
+      ("button/release", #"{"press":1,"held_ms":1.5}"#, #""held_ms" is not a whole number"#),
+      ("button/press", #"{"button":1}"#, #""button" is not a text"#),
+    ])
+  func forms(path: String, text: String, why: String) async throws {
+    let plan = Bench.Plan(programs: "/none", folder: "/none", users: ["alice", "bob"])
+    let call = try #require(Bench(plan).calls[path])
+    let body = try #require(JSONValue(parsing: Array(text.utf8)))
+    let error = await #expect(throws: BenchError.self) { _ = try await call(body) }
+    #expect(error?.description == why)
   }
 
   @Test("A page that is loaded again reads what it has missed, once, and the latest state") func feed() async throws {

@@ -500,8 +500,8 @@ let package = Package(
     tests(
       "OneShotCommandsTests",
       of: [
-        "OneShotCommands", "ApprovalTestKit", "ApprovalTokenCommands", "ControlProtocol", "MobileAuth", "SQLite",
-        "Secrets", "TokenDaemon", "UnixSockets", "Vault", argumentParser,
+        "OneShotCommands", "ApprovalTestKit", "ApprovalTokenCommands", "ControlProtocol", "FrontPanel", "JSONSchema",
+        "JSONValues", "MobileAuth", "SQLite", "Secrets", "TokenDaemon", "UnixSockets", "Vault", argumentParser,
       ]),
     tests(
       "RelayProtocolTests",

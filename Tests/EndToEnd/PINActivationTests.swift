@@ -45,9 +45,15 @@ extension EndToEnd {
 
         let outcome = try await enrollment.outcome()
         #expect(outcome.exit == .code(77))
-        #expect(outcome.errors.hasSuffix("canceled at the panel"), "\(outcome.errors)")
+        let reason =
+          "canceled at the panel. The enrollment is not complete: run the same command with the same URI, or the same "
+          + "typed code, again within ten minutes; later it needs a new one"
+        #expect(outcome.errors.hasSuffix(reason), "\(outcome.errors)")
         try await token.shows("must be enrolled (again)")
         #expect(try await token.accounts().map(\.stage) == ["enrolling"])
+        let ill = try await token.command("doctor")
+        #expect(ill.exit == .code(1))
+        #expect(ill.output.contains("BAD   accounts: alice is not enrolled completely: run the same"), "\(ill.output)")
         #expect(try await fixture.server.account()?.pin == "pending")
 
         try await token.enroll(uri, name: "alice", choosing: "80261").succeeded()

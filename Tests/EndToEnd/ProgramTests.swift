@@ -41,6 +41,26 @@ extension EndToEnd {
       }
     }
 
+    /// A user of a fresh system has no `~/.local`.
+    @Test(
+      "The service makes its default directory, and those above it, for its user only",
+      .enabled("none is installed") {
+        !FileManager.default.fileExists(atPath: "/usr/lib/systemd/system/approval-token.service")
+      })
+    func emptyHome() async throws {
+      let folder = try TemporaryDirectory()
+      defer { folder.remove() }
+      let ownHome = ["-u", "STATE_DIRECTORY", "-u", "XDG_STATE_HOME", "HOME=\(folder.path)"]
+      let child = try ChildProcess("env", ownHome + [Program.token, "serve", "--board", "simulated"])
+      try await child.output.line(with: "ready")
+      child.send(SIGTERM)
+      #expect(try await child.exit() == .code(0))
+      for name in [".local", ".local/state", ".local/state/approval-token"] {
+        var status = stat()
+        #expect(stat(folder.file(name), &status) == 0 && status.st_mode & 0o7777 == 0o700, "\(name)")
+      }
+    }
+
     @Test("A program that a test starts has no descriptor of the test's") func inheritsNothing() async throws {
       let inheritable = dup(STDIN_FILENO)
       defer { close(inheritable) }

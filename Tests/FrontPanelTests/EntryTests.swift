@@ -113,6 +113,13 @@ import Testing
     #expect(gestures.release(at: moment(1600)) == held)
   }
 
+  @Test("A prompt may take several numbers of digits", arguments: ["5", "51"]) func severalCounts(keys: String) {
+    let prompt = Prompt.digits(counts: 1...2)
+    #expect(events(keys + "E", prompt: prompt).last == .entered(EnteredDigits(typing: keys)))
+    #expect(events("E", prompt: prompt) == [.wrongLength])
+    #expect(events("510E", prompt: prompt).last == .wrongLength)
+  }
+
   @Test("A code has any length", arguments: ["1", "0042", String(repeating: "7", count: 32)])
   func codeOfAnyLength(code: String) {
     for prompt in [Prompt.code(orEnterAlone: false), .code(orEnterAlone: true)] {

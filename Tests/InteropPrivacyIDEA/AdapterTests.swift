@@ -39,7 +39,7 @@ extension InteropPrivacyIDEA {
     private func serve(_ body: (PrivacyIDEAServerClient) async throws -> Void) async throws {
       var pace = PollingPace()
       pace.fast = .milliseconds(300)
-      pace.untilLastPoll = .seconds(2)
+      pace.untilQuestion = .seconds(2)
       let record = try #require(try registry.servers().first)
       let token = try PrivacyIDEAServerClient(
         record, accounts: registry.accounts(), pinVerifier: nil, http: http(), in: environment,

@@ -102,6 +102,10 @@ final class PushServer: Sendable {
 
   func removePolicy(_ name: String) throws { try call("policy/\(name)", method: "DELETE") }
 
+  func setPolicy(_ name: String, isEnabled: Bool) throws {
+    try configure("policy/\(isEnabled ? "enable" : "disable")/\(name)", [:])
+  }
+
   func set(_ key: String, to value: String) throws { try configure("system/setConfig", [key: value]) }
 
   private func configure(_ path: String, _ settings: [String: Any]) throws {

@@ -19,13 +19,15 @@ import Testing
   @Test(
     "Numbers are typed and all else is chosen by position",
     arguments: [
-      (["17", "42", "93"], 2, "42", "42"), (["M", "H", "A"], 1, "2", "H"),
-      (["dark blue", "Größe", "a|b"], 1, "3", "a|b"),
-      (["07", "7 ", "8"], 1, "2", "7 "), ((1...10).map { "text \($0)" }, 1, "0", "text 10"),
-    ])
-  func numbersAreTypedAndAllElseIsChosenByPosition(options: [String], digits: Int, keys: String, chosen: String)
-    async throws
-  {
+      (["17", "42", "93"], 2...2, "42", "42"), (["M", "H", "A"], 1...1, "2", "H"),
+      (["3", "10", "1"], 1...2, "1", "1"), (["3", "10", "1"], 1...2, "10", "10"), (["07", "7"], 1...2, "07", "07"),
+      (["1", "2025", "31"], 1...4, "2025", "2025"), (["1", "12345"], 1...1, "2", "12345"),
+      (["dark blue", "Größe", "a|b"], 1...1, "3", "a|b"),
+      (["07", "7 ", "8"], 1...1, "2", "7 "), ((1...10).map { "text \($0)" }, 1...1, "0", "text 10"),
+    ] as [([String], ClosedRange<Int>, String, String)])
+  func numbersAreTypedAndAllElseIsChosenByPosition(
+    options: [String], digits: ClosedRange<Int>, keys: String, chosen: String
+  ) async throws {
     try want(options)
     try await fixture.withHandler {
       fixture.announce(fixture.request(1))
@@ -33,10 +35,17 @@ import Testing
       fixture.panel.perform(typed(keys))
       await fixture.panel.until(showing: .idle(pending: 0))
     }
-    #expect(fixture.panel.prompts == [.digits(count: digits)])
+    #expect(fixture.panel.prompts == [.digits(counts: digits)])
     #expect(fixture.panel.shown.contains(.numberWanted))
     #expect(fixture.server.choices == [chosen] && fixture.server.pins.isEmpty)
     #expect(fixture.stateStore.audit.contains { $0.kind == .decided && $0.detail == "accept by choice" })
+  }
+
+  /// Fails if what the user types changes its meaning from login to login with the lengths of the numbers.
+  @Test("The keys of numbers are the numbers", arguments: [["3", "10", "1"], ["8", "2", "6"], ["0", "00", "0000"]])
+  func keysOfNumbers(options: [String]) throws {
+    let challenge = try #require(ChoiceChallenge(options: options, counts: Self.counts))
+    #expect(challenge.keys == options && challenge.explanation == options.joined(separator: ", "))
   }
 
   /// Only an offered number approves: neither a press nor another number. A typing error costs no attempt.

@@ -55,21 +55,4 @@ import Testing
       #expect(count == 16_385)
     }
   }
-
-  /// `enroll` made a vault with a device secret of its own beside a service that was not yet listening, which then
-  /// refused it.
-  @Test("The state directory of an installed service is recognized")
-  func stateOfService() {
-    let root = "/tmp/approval-token-root-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
-    let directories = ["", "/etc", "/etc/systemd", "/etc/systemd/system"].map { root + $0 }
-    for directory in directories { mkdir(directory, 0o700) }
-    defer { for directory in directories.reversed() { rmdir(directory) } }
-    #expect(!isStateOfService("/var/lib/approval-token", root: root))
-    let unit = root + "/etc/systemd/system/approval-token.service"
-    close(open(unit, O_CREAT | O_WRONLY, 0o600))
-    defer { unlink(unit) }
-    #expect(isStateOfService("/var/lib/approval-token", root: root))
-    #expect(isStateOfService("/var/lib/approval-token/", root: root))
-    #expect(!isStateOfService("/home/alice/.local/state/approval-token", root: root))
-  }
 }

@@ -65,7 +65,7 @@ import Vault
         Issue.record("no number")
         return
       }
-      #expect(choice.maxInvalidEntries == 3 && choice.digitCount == 2)
+      #expect(choice.maxInvalidEntries == 3 && choice.digitCounts == 2...2)
       let right = "\(try #require(push.number))"
       let typed = isRight ? right : try #require(choice.options.first { $0 != right })
       _ = try await server.deliver(try await fixture.answer(server, .enter, choice: typed))

@@ -41,6 +41,18 @@ import Testing
     #expect(try Self.read("secret=\(secret)").secret.withExposedSecret { Array($0) } == Array("abcde".utf8))
   }
 
+  /// The last of 26 letters has two bits too many.
+  @Test("Has a secret of random letters, whose last bits are dropped") func randomLetters() throws {
+    let octets: [UInt8] = [
+      0x00, 0x44, 0x32, 0x14, 0xC7, 0x42, 0x54, 0xB6, 0x35, 0xCF, 0x84, 0x65, 0x3A, 0x56, 0xD7, 0xC6,
+    ]
+    for secret in ["ABCDEFGHIJKLMNOPQRSTUVWXYZ", "ABCDEFGHIJKLMNOPQRSTUVWXYZ======", "abcdefghijklmnopqrstuvwxyy"] {
+      #expect(try Self.read("secret=\(secret)").secret.withExposedSecret { Array($0) } == octets)
+    }
+    #expect(try Self.read("secret=77").secret.withExposedSecret { Array($0) } == [0xFF])
+    #expect(try Self.read("secret=7777777").secret.withExposedSecret { Array($0) } == [0xFF, 0xFF, 0xFF, 0xFF])
+  }
+
   @Test("Has the issuer in clear, unlike a combined one") func hasTheIssuerInClearUnlikeACombinedOne() throws {
     let uri = try RegistrationURI("otpauth://totp/ann?secret=MFRGG&issuer=Ex+%C3%84")
     #expect(uri.issuer == "Ex+Ä" && uri.accountName == "ann")
@@ -50,7 +62,8 @@ import Testing
     "That is damaged is refused",
     arguments: [
       ("", RegistrationURI.ParseError.missing("secret")), ("secret=", .missing("secret")),
-      ("secret=M", .malformed("secret")),
+      ("secret=M", .malformed("secret")), ("secret=MFR", .malformed("secret")),
+      ("secret=MFRGGZ", .malformed("secret")), ("secret=MFRGGZDFM", .malformed("secret")),
       ("secret=MFRGG0", .malformed("secret")), ("secret=MFRG1", .malformed("secret")),
       ("secret=--", .malformed("secret")),
       ("secret=MFR%C5%BFG", .malformed("secret")), ("secret=MF==RGG", .malformed("secret")),
@@ -60,6 +73,9 @@ import Testing
       ("secret=MFRGG&period=99999999999999999999", .malformed("period")),
       ("secret=MFRGG&algorithm=sha3", .malformed("algorithm")), ("secret=MFRGG&version=2", .version("2")),
       ("secret=MFRGG&secret=MFRGG", .repeated("secret")),
+      // As privacyIDEA and eduMFA write it.
+      ("secret=MFRGG&digits=6&2step_salt=8&2step_output=20&2step_difficulty=10000", .twoStep),
+      ("secret=MFRGG&2step_salt=", .twoStep), ("secret=MFRGG&app_force_unlock=face", .unknownUnlock("face")),
     ])
   func thatIsDamagedIsRefused(query: String, parseError: RegistrationURI.ParseError) {
     #expect(throws: parseError) { try Self.read(query) }

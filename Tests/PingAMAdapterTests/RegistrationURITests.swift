@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
+import HTTP
 import JSONValues
 import RegistrationURIs
 import Secrets
@@ -84,6 +85,19 @@ import Testing
     let uri = try RegistrationURI(
       "\n \(Self.uri(scheme: "PushAuth://PUSH/", changing: [("new", "1"), ("x", "")]))&&\r\n")
     #expect(uri.push?.registrationURL == "https://am.example/r?_action=register")
+  }
+
+  /// Fails if a URL is accepted to which no request can be sent.
+  @Test("Has URLs with the scheme in any case, which is lower case afterwards") func schemesOfURLs() throws {
+    let uri = try RegistrationURI(
+      Self.uri(changing: [
+        ("r", Self.encoded("HTTPS://AM.example/R?_action=register")), ("a", Self.encoded("Https://am.example/a")),
+      ]))
+    let push = try #require(uri.push)
+    #expect(push.registrationURL == "https://AM.example/R?_action=register")
+    #expect(push.authenticationURL == "https://am.example/a")
+    let trust = ServerTrust().limited(to: [push.registrationURL])
+    for url in [push.registrationURL, push.authenticationURL] { try trust.check(HTTPRequest(.post, url)) }
   }
 
   @Test("Has Base64 in either alphabet, padded or not") func hasBase64InEitherAlphabetPaddedOrNot() throws {

@@ -10,7 +10,7 @@ import Testing
 /// Tokens that the server no longer accepts.
 @Suite(.timeLimit(.minutes(5))) struct DeletedTokenTests {
   /// Refusals are not signed: a proxy that ends TLS for a moment must not have the keys deleted.
-  @Test("A deleted token is reported after refusals over a minute and two connections, and the others continue")
+  @Test("A deleted token is reported when the server says so, after a minute and on new connections; others continue")
   func deletedTokenIsReported() async throws {
     let fixture = try PrivacyIDEAFixture(accounts: 2)
     fixture.server.challenge("PIPU1")
@@ -25,7 +25,7 @@ import Testing
     fixture.clock.advance(by: .seconds(2))
     _ = try await fixture.token.pendingRequests()
     #expect(try await fixture.token.validate().disenrolledAccounts == [AccountID("account 0")])
-    #expect(fixture.http.requests.filter { $0.idleLimit == .zero }.count == 1)
+    #expect(fixture.http.requests.filter { $0.idleLimit == .zero }.map(\.method) == [.get, .post])
     #expect(fixture.events.troubles == ["\(PollError.notKnown)"])
     let polls = fixture.server.state.withLock { $0.polls.count }
     fixture.clock.advance(by: .seconds(2))
@@ -44,6 +44,76 @@ import Testing
     fixture.server.challenge("PIPU0")
     #expect(try await fixture.token.pendingRequests().count == 1)
     #expect(try await fixture.token.validate() == Validation())
+  }
+
+  /// The number of questions whether a token is deleted.
+  private func questions(_ fixture: PrivacyIDEAFixture) -> Int { fixture.http.requests.count { $0.method == .post } }
+
+  /// The server has one error for a deleted token and for a policy that is disabled for a while.
+  @Test(
+    "A token that exists stays while its polls are refused, and works afterwards",
+    arguments: [FakePushServer.Product.privacyIDEA, .eduMFA])
+  func refusedWithoutPolicy(product: FakePushServer.Product) async throws {
+    let fixture = try PrivacyIDEAFixture(product, accounts: 2)
+    fixture.server.challenge("PIPU0")
+    fixture.server.state.withLock { $0.hasNoRegistrationURL = true }
+    for _ in 0..<60 {
+      #expect(try await fixture.token.pendingRequests().isEmpty)
+      #expect(try await fixture.token.validate() == Validation())
+      fixture.clock.advance(by: .seconds(2))
+    }
+    #expect(questions(fixture) == 2)
+    #expect(fixture.server.state.withLock { $0.pollCounts } == ["PIPU0": 5, "PIPU1": 5])
+    // A deletion in this time is noticed.
+    fixture.server.state.withLock { $0.keys["PIPU1"] = nil }
+    fixture.clock.advance(by: PollingPace.refused)
+    #expect(try await fixture.token.pendingRequests().isEmpty)
+    #expect(try await fixture.token.validate().disenrolledAccounts == [AccountID("account 1")])
+    fixture.server.state.withLock { $0.hasNoRegistrationURL = false }
+    fixture.clock.advance(by: PollingPace.refused)
+    #expect(try await fixture.token.pendingRequests().map(\.account.text) == ["account 0"])
+    #expect(fixture.events.troubles == Array(repeating: "\(PollError.notKnown)", count: 2))
+  }
+
+  @Test("The server is asked less and less often whether a token is deleted") func questionsBecomeRare() async throws {
+    let fixture = try PrivacyIDEAFixture()
+    fixture.server.state.withLock { $0.hasNoRegistrationURL = true }
+    for _ in 0..<4 {
+      _ = try await fixture.token.pendingRequests()
+      fixture.clock.advance(by: .seconds(2))
+    }
+    // A day.
+    for _ in 0..<288 {
+      fixture.clock.advance(by: .seconds(300))
+      _ = try await fixture.token.pendingRequests()
+    }
+    #expect(fixture.server.state.withLock { $0.polls.count } == 292)
+    #expect(questions(fixture) == 8)
+  }
+
+  /// - Parameter answer: that to the question whether the token is deleted; nil if it is lost.
+  @Test(
+    "Only the server's own word that a token is deleted counts",
+    arguments: [
+      HTTPResponse?.none, HTTPResponse(status: 404, body: Array("<h1>Not Found</h1>".utf8)), HTTPResponse(status: 503),
+      FakePushServer.error(500, -500), FakePushServer.error(400, 905), FakePushServer.error(403, 303),
+    ])
+  func otherAnswers(answer: HTTPResponse?) async throws {
+    let fixture = try PrivacyIDEAFixture()
+    fixture.server.state.withLock { $0.keys["PIPU0"] = nil }
+    for _ in 0..<4 {
+      _ = try await fixture.token.pendingRequests()
+      fixture.clock.advance(by: .seconds(15))
+    }
+    fixture.weather.forecast.withLock { $0 = [.fine, answer == nil ? .neverArrives : .fine] }
+    fixture.server.state.withLock { $0.failures = [FakePushServer.error(400, 10)] + (answer.map { [$0] } ?? []) }
+    _ = try await fixture.token.pendingRequests()
+    #expect(questions(fixture) == 1)
+    #expect(try await fixture.token.validate() == Validation())
+    fixture.clock.advance(by: PollingPace.refused)
+    _ = try await fixture.token.pendingRequests()
+    #expect(questions(fixture) == 2)
+    #expect(try await fixture.token.validate().disenrolledAccounts == [AccountID("account 0")])
   }
 
   @Test("A refusal now and then is not the end") func refusalNowAndThenIsNotTheEnd() async throws {

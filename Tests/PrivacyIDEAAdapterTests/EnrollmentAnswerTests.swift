@@ -31,4 +31,14 @@ import Testing
     #expect(try fixture.registry.accounts().allSatisfy { $0.stage != .active })
     #expect(try fixture.credentials("PIPU1")?.active == nil)
   }
+
+  @Test("A refused first poll does not end the enrollment") func refusedFirstPoll() async throws {
+    fixture.server.state.withLock { $0.hasNoRegistrationURL = true }
+    let account = try await fixture.enrollment().enroll(
+      fixture.server.prepare("PIPU1"), name: nil, trust: ServerTrust())
+    #expect(account.stage == .active)
+    #expect(fixture.progress.withLock { $0.last } == "enrolled, but the first poll failed: \(PollError.notKnown)")
+    fixture.server.state.withLock { $0.hasNoRegistrationURL = false }
+    #expect(try await fixture.isUsable("PIPU1"))
+  }
 }

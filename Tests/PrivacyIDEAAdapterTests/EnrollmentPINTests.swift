@@ -46,6 +46,23 @@ import Testing
     #expect(fixture.keptPINs.withLock { $0 } == [AccountID("PIPU1"): pin])
   }
 
+  /// Fails if the time is compared only when an enrollment is resumed.
+  @Test("An enrollment whose time ends while the PIN is chosen is over") func timeEndsWhileThePINIsChosen()
+    async throws
+  {
+    let prompter = PINPrompter { [fixture] in
+      fixture.clock.advance(by: .seconds(600))
+      return PIN(digits: SecretBytes(copying: Array("13579".utf8)))
+    } keep: { _, _ in
+    }
+    let uri = fixture.server.prepare("PIPU1", more: "&pin=True")
+    await #expect(throws: TokenServerError.refused("the enrollment URL has expired; ask for a new one")) {
+      try await fixture.enrollment(prompter: prompter).enroll(uri, name: nil, trust: trust)
+    }
+    #expect(try fixture.registry.accounts().isEmpty)
+    #expect(fixture.server.state.withLock { $0.credentials["PIPU1"] != nil }, "the server was not asked")
+  }
+
   @Test("A PIN that the user chose stays required with new keys") func pinThatTheUserChoseStaysRequiredWithNewKeys()
     async throws
   {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ServerBackends
 import Testing
 
 @testable import PrivacyIDEAAdapter
@@ -61,10 +62,10 @@ import Testing
   @Test(
     "Says how to verify the user",
     arguments: [
-      ("pin", "True", EnrollmentURI.Unlock.pin), ("pin", "False", nil), ("app_force_unlock", "any", .any),
+      ("pin", "True", RequiredUnlock.pin), ("pin", "False", nil), ("app_force_unlock", "any", .any),
       ("app_force_unlock", "biometric", .biometric), ("app_force_unlock", "pin", .pin), ("pin", nil, nil),
     ])
-  func saysHowToVerifyTheUser(name: String, value: String?, unlock: EnrollmentURI.Unlock?) throws {
+  func saysHowToVerifyTheUser(name: String, value: String?, unlock: RequiredUnlock?) throws {
     #expect(try EnrollmentURI(Self.uri(Self.with(name, value))).unlock == unlock)
   }
 

@@ -40,6 +40,8 @@ final class FakePushServer: Sendable {
     /// The difference of a proxy's clock, from which `Date` comes, to the server's; nil for no `Date`.
     var dateDrift: Duration? = .zero
     var isPollingForbidden: Set<String> = []
+    /// Whether no enabled policy has the address for answers: polls are then refused as those of unknown tokens.
+    var hasNoRegistrationURL = false
     /// Serials of tokens whose keys this server cannot use.
     var isBroken: Set<String> = []
     /// The number of bytes missing at the end of a list, as of a list that exceeds the client's limit.
@@ -141,6 +143,7 @@ final class FakePushServer: Sendable {
           onTheWire: signature.replacing("%3D", with: "="), for: "\(serial)|\(stamp)") == true
       else { return Self.error(400, 10) }
       if state.isPollingForbidden.contains(serial) { return Self.error(403, 303) }
+      if state.hasNoRegistrationURL { return Self.error(400, 10) }
       let open = state.challenges.filter { $0.serial == serial && $0.isOpen }
       return Self.value(.list(open.map { element($0) }))
     }

@@ -148,17 +148,22 @@ import Testing
     #expect(fixture.token.challenges.transaction(serial: "PIPU1", nonce: later) != second[0].transaction)
   }
 
-  @Test("One bad element loses no other, and is reported once") func oneBadElementLosesNoOtherAndIsReportedOnce()
-    async throws
-  {
+  @Test(
+    "One bad element loses no other, and is reported once",
+    arguments: [
+      (String(repeating: "x", count: 5000), "its question is too long"),
+      // The whole list is rejected by the parser.
+      ("e" + String(repeating: "\u{301}", count: 31), "it is not an object that can be parsed"),
+    ])
+  func oneBadElementLosesNoOtherAndIsReportedOnce(question: String, why: String) async throws {
     let fixture = try PrivacyIDEAFixture()
-    fixture.server.challenge("PIPU0", ["question": String(repeating: "x", count: 5000)])
+    fixture.server.challenge("PIPU0", ["question": question])
     fixture.server.challenge("PIPU0", ["question": "", "title": "VPN"])
     for _ in 0..<3 {
       #expect(try await fixture.token.pendingRequests().map(\.message) == ["VPN"])
       fixture.clock.advance(by: .seconds(2))
     }
-    #expect(fixture.events.troubles == ["a challenge was dropped: its question is too long"])
+    #expect(fixture.events.troubles == ["a challenge was dropped: \(why)"])
   }
 
   /// An element of one token's list, replayed in another token's list or after it was answered.

@@ -62,9 +62,21 @@ import Testing
 
   @Test("The message for another text lists how enrollment URIs begin") func otherTexts() {
     let text =
-      "not an enrollment URI: one begins with approvaltoken://activate?, otpauth://, pia://, edumfa-push://, "
-      + "pushauth://, mfauth:// or approvaltoken-fleet://register?"
-    #expect { try Backends.form(of: "https://example.org") } throws: { ($0 as? CommandError)?.description == text }
+      "not an enrollment URI: one begins with approvaltoken://activate?, otpauth://pipush/, pia://pipush/, "
+      + "edumfa-push://edumfa/, otpauth://totp/, otpauth://hotp/, pushauth://push/, mfauth://totp/, mfauth://hotp/ or "
+      + "approvaltoken-fleet://register?"
+    for uri in ["https://example.org", "otpauth://foo/x"] {
+      #expect { try Backends.form(of: uri) } throws: { ($0 as? CommandError)?.description == text }
+    }
+  }
+
+  /// Fails if the message about a URI of no kind says that URIs begin as this one does.
+  @Test("A URI that begins as a kind of server says is of that kind alone") func beginnings() {
+    for kind in Backends.kinds {
+      for prefix in kind.uriPrefixes {
+        #expect(Backends.kinds.filter { $0.recognizes(prefix + "x") }.map { $0.kind } == [kind.kind], "\(prefix)")
+      }
+    }
   }
 }
 

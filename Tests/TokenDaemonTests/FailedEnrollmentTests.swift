@@ -65,6 +65,21 @@ import Vault
     for error in others { #expect(accounts.indication(ofFailure: error) == .enrollmentFailed(cause: 5), "\(error)") }
   }
 
+  @Test("A choice of the PIN that the user has ended says how to complete the enrollment, and is no failure")
+  func endedChoice() throws {
+    let fixture = try ServiceFixture()
+    let accounts = fixture.handler.accounts
+    for (ending, code) in [(.canceled, .refused), (.timedOut, .unavailable)]
+      as [(PanelDialog.EntryError, CommandError.Code)]
+    {
+      let error = UnfinishedEnrollmentError(ending, remedy: "do it again")
+      #expect(accounts.indication(ofFailure: error) == nil)
+      let shown = try #require(CommandError(explaining: error))
+      #expect(shown.description == "\(ending.explanation). The enrollment is not complete: do it again")
+      #expect(shown.code == code && shown.number == ending.number)
+    }
+  }
+
   /// Attempts without a network, and one that reaches the network.
   @Test("Without a network the enrollment waits for one, and the LED shows that") func waitsForANetwork() async throws {
     let network = Mutex((isThere: false, attempts: [Bool]()))

@@ -58,7 +58,7 @@ import Vault
     #expect(fault == .io(call: file, reason: "not a directory"))
     let missing = "\(fixture.path)/a/b"
     let other = #expect(throws: StateStoreError.self) { try Vault.open(directory: missing, deviceSecret: secret) }
-    #expect(other == .io(call: "mkdir \(missing)", reason: "No such file or directory"))
+    #expect(other == .io(call: "mkdir \(missing)", reason: "the directory \(fixture.path)/a does not exist"))
   }
 
   @Test("May be reached through a symbolic link, as systemd's DynamicUser does")

@@ -11,7 +11,7 @@ package import ServerBackends
 package struct OATHBackend: ServerBackend {
   package static let kind = "oath"
   package static let displayName = "one-time passwords"
-  package static let uriPrefixes = ["otpauth://"]
+  package static let uriPrefixes = ["otpauth://totp/", "otpauth://hotp/"]
   package static let lastingSecretSchemes: Set<String> = ["otpauth"]
   package static let enrollmentOptions: Set<EnrollmentOption> = [.pin]
 
@@ -37,9 +37,21 @@ package struct OATHBackend: ServerBackend {
   /// The secret can be encrypted with a key derived from a PIN, which the user chooses and types at the panel.
   package func enroll(_ request: EnrollmentRequest) async throws -> AccountRecord {
     let uri = try RegistrationURI(request.uri)
-    guard request.asksPIN else { return try store(uri, name: request.name, under: nil, progress: request.progress) }
+    if uri.unlock == .biometric, context.settings.pinForBiometric != true {
+      throw BackendError(
+        .refused,
+        "it requires a fingerprint before each code (app_force_unlock=biometric); `pin_for_biometric = true` in [push] "
+          + "of the configuration allows the PIN instead")
+    }
+    guard request.asksPIN || uri.unlock != nil else {
+      return try store(uri, name: request.name, under: nil, progress: request.progress)
+    }
     guard let chooser = request.pinChooser else {
-      throw BackendError(.usage, "a PIN requires a keypad, and this board has none")
+      throw uri.unlock == nil
+        ? BackendError(.usage, "a PIN requires a keypad, and this board has none")
+        : BackendError(
+          .refused,
+          "a PIN is required before each code: enroll while `approval-token serve` runs on a board with a keypad")
     }
     let policy = context.settings.pinPolicy
     request.progress("choose a PIN of \(policy.length) digits: type it on the keypad, press Enter, then repeat")

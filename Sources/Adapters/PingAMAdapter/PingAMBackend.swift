@@ -8,7 +8,7 @@ package import ServerBackends
 package struct PingAMBackend: ServerBackend {
   package static let kind = PingAM.kind
   package static let displayName = "PingAM"
-  package static let uriPrefixes = ["pushauth://", "mfauth://"]
+  package static let uriPrefixes = ["pushauth://push/", "mfauth://totp/", "mfauth://hotp/"]
   package static let lastingSecretSchemes: Set<String> = ["pushauth", "mfauth"]
   package static let enrollmentOptions: Set<EnrollmentOption> = [.pin, .mailbox]
 

@@ -105,7 +105,7 @@ package struct PingAMEnrollment: Sendable {
     guard let ticket = uri.push else {
       throw TokenServerError.configurationInvalid("this URI is for one-time passwords only and registers nothing at AM")
     }
-    guard isHTTPSURL(ticket.registrationURL), isHTTPSURL(ticket.authenticationURL) else {
+    guard [ticket.registrationURL, ticket.authenticationURL].allSatisfy({ $0.hasPrefix("https://") }) else {
       throw RegistrationURI.ParseError.notHTTPS
     }
     return ticket
@@ -226,6 +226,3 @@ package struct PingAMEnrollment: Sendable {
       environment.auditEntry(.pinsDropped, detail: "\(server): \(pins.joined(separator: ", "))"))
   }
 }
-
-/// Whether the text is an https URL that `isPlainURL` accepts, with a query or not.
-private func isHTTPSURL(_ url: String) -> Bool { url.lowercased().hasPrefix("https://") && isPlainURL(url) }

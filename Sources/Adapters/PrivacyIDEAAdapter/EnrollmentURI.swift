@@ -17,9 +17,6 @@ package struct EnrollmentURI: Sendable, Equatable {
     case edupush
   }
 
-  /// How the administrator wants the user to be verified before an approval. Servers cannot check this.
-  package enum Unlock: String, Sendable { case pin, biometric, any }
-
   package enum ParseError: ReportedError, Equatable {
     case tooLong
     case notAnEnrollment
@@ -47,7 +44,7 @@ package struct EnrollmentURI: Sendable, Equatable {
   /// False if the administrator disables certificate verification.
   package let verifiesServer: Bool
   /// Nil if pressing the button is sufficient.
-  package let unlock: Unlock?
+  package let unlock: RequiredUnlock?
 
   private static let longest = 4096
   private static let schemes: [(prefix: String, Flavor)] = [
@@ -92,15 +89,9 @@ package struct EnrollmentURI: Sendable, Equatable {
     guard let minutes = Int(minutes), (1...525_600).contains(minutes) else { throw .malformed("ttl") }
     timeToLive = .seconds(60 * minutes)
     verifiesServer = parameters["sslverify"] != "0"
-    unlock = try Self.unlock(pin: parameters["pin"], forced: parameters["app_force_unlock"])
-  }
-
-  private static func unlock(pin: String?, forced: String?) throws(ParseError) -> Unlock? {
-    if let forced {
-      guard let unlock = Unlock(rawValue: forced) else { throw .unknownUnlock(forced.sanitized) }
-      return unlock
-    }
-    return pin?.lowercased() == "true" ? .pin : nil
+    do {
+      unlock = try RequiredUnlock.demanded(pin: parameters["pin"], forced: parameters["app_force_unlock"])
+    } catch { throw .unknownUnlock(error.name.sanitized) }
   }
 
   /// The decoded names and values. Repeated names are rejected, because two parsers could use different values.

@@ -45,7 +45,8 @@ enum PollError: Error, Equatable, Sendable {
   /// The server does not accept the time stamp sent, or it could be so: the difference to the server's clock, nil if
   /// unknown.
   case clock(Duration?)
-  /// The server does not accept the token's signature: the token was deleted, or enrolled on another device.
+  /// The token was deleted, or enrolled on another device, or no enabled policy has the address for answers: the server
+  /// has one error for all.
   case notKnown
   /// Polling is disabled, for all tokens or for this one.
   case forbidden(String)
@@ -53,8 +54,7 @@ enum PollError: Error, Equatable, Sendable {
   case misplaced(String)
 
   /// The server has one code for a wrong time stamp and for a wrong signature. Which of them it was decides the
-  /// difference of the clocks, or the text, which servers translate or hide. In doubt it was the time stamp: the keys
-  /// of a token that is not known are deleted.
+  /// difference of the clocks, or the text, which servers translate or hide. In doubt it was the time stamp.
   /// - Parameter drift: the difference between the time stamp sent and the server's clock; nil if unknown.
   init(_ response: HTTPResponse, drift: Duration?) {
     guard response.status < 500, case .error(let status, let code, let message)? = Reply(response) else {
@@ -87,7 +87,9 @@ extension PollError: CustomStringConvertible {
     case .clock(let drift?): "this board's clock and the token server's are \(drift.components.seconds) s apart"
     case .clock(nil):
       "the token server does not accept the time of this board's requests: set the clocks of the board and of the server"
-    case .notKnown: "the token server does not know this token, or another device has been enrolled for it"
+    case .notKnown:
+      "the token server does not know this token, another device has been enrolled for it, or the token server has no "
+        + "policy push_registration_url"
     case .forbidden(let message): "the token server does not allow polling: \(message)"
     case .misplaced(let message): "this is not a push endpoint: \(message)"
     }

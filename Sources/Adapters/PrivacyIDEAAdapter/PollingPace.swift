@@ -10,18 +10,19 @@ package struct PollingPace: Sendable, Equatable {
   /// How long a challenge is shown. Servers do not report its lifetime: increase this if the server's is longer
   /// (default 120 s).
   package var lifetime = Duration.seconds(120)
-  /// The minimum time from the first refusal of a token to the last poll, which uses a new TLS connection. Refusals are
-  /// not signed.
-  package var untilLastPoll = Duration.seconds(60)
+  /// The minimum time from the first refusal of a token to the question whether it is deleted, which uses a new TLS
+  /// connection: neither refusals nor the response are signed.
+  package var untilQuestion = Duration.seconds(60)
 
   package init() {}
 
   /// The interval after a hint whose round found nothing new.
   static let afterHint = Duration.seconds(1)
-  /// The interval for a token that the server does not allow to poll: that may be temporary.
+  /// The interval for a token that the server does not allow to poll, or refuses without saying that it is deleted:
+  /// that may be temporary.
   static let refused = Duration.seconds(300)
-  /// The number of refusals in a row after which a last poll decides whether the token was deleted.
-  static let refusalsBeforeLastPoll = 4
+  /// The number of refusals in a row before the server is asked whether the token is deleted.
+  static let refusalsBeforeQuestion = 4
   private static let longest = Duration.seconds(60)
 
   /// - Parameters:
@@ -30,6 +31,10 @@ package struct PollingPace: Sendable, Equatable {
   func interval(quiet: Duration, random: Double) -> Duration {
     (quiet < expectation ? fast : idle) * (0.9 + random * 0.2)
   }
+
+  /// The pause after a question that found no deletion. Each is as long as the refusals so far: privacyIDEA 3.14 notes
+  /// every question as a failed answer of the token's user.
+  static func untilNextQuestion(refusedFor time: Duration) -> Duration { max(refused, time) }
 
   /// - Parameter failures: the number of failures in a row.
   func backOff(failures: Int, random: Double) -> Duration {

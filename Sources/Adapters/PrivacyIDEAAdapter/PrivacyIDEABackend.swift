@@ -6,7 +6,7 @@ package import ServerBackends
 package struct PrivacyIDEABackend: ServerBackend, FirstPIN {
   package static let kind = PrivacyIDEA.kind
   package static let displayName = "privacyIDEA and eduMFA"
-  package static let uriPrefixes = ["otpauth://", "pia://", "edumfa-push://"]
+  package static let uriPrefixes = ["otpauth://pipush/", "pia://pipush/", "edumfa-push://edumfa/"]
   package static let enrollmentOptions: Set<EnrollmentOption> = [.pin]
 
   private let context: BackendContext

@@ -20,13 +20,19 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
   /// The polling state of one account.
   private struct PollState: Sendable {
     var failures = 0
-    /// Refusals in a row.
-    var refusals = 0
-    var firstRefusal: MonotonicInstant?
+    var refusals: Refusals?
     var nextPoll: MonotonicInstant
     /// The fault reported last; the same fault is not reported again.
     var trouble: PollError?
     var isGone = false
+  }
+
+  /// Refusals in a row.
+  private struct Refusals: Sendable {
+    var count = 0
+    let first: MonotonicInstant
+    /// When the server is to be asked whether the token is deleted, if it still refuses then.
+    var question: MonotonicInstant
   }
 
   private struct State {
@@ -197,11 +203,11 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
 
   /// - Returns: why the poll failed; nil if it did not.
   @discardableResult func poll(_ account: Account) async -> PollError? {
-    let isLast = isLastPoll(of: account.id)
+    let asksIfRefused = isQuestionDue(of: account.id)
     let number = challenges.nextList()
     do throws(PollError) {
       let list = try await client.poll(
-        serial: account.serial, key: account.keys.device, onNewConnection: isLast)
+        serial: account.serial, key: account.keys.device, onNewConnection: asksIfRefused)
       if let drift = list.correctedClock {
         environment.report(.trouble(account.id, "\(PollError.clock(drift)); corrected"))
       }
@@ -219,38 +225,43 @@ package final class PrivacyIDEAServerClient: BiometricChecks {
       }
       return nil
     } catch {
-      note(error, of: account.id, isLastPoll: isLast)
+      var isDeleted: Bool?
+      if asksIfRefused, error == .notKnown {
+        isDeleted = await client.isDeleted(
+          serial: account.serial, key: account.keys.device, nonce: environment.makeUUID())
+      }
+      note(error, of: account.id, isDeleted: isDeleted)
       return error
     }
   }
 
-  /// Whether another refusal means that the token was deleted.
-  private func isLastPoll(of account: AccountID) -> Bool {
+  private func isQuestionDue(of account: AccountID) -> Bool {
     state.withLock { state in
-      guard let standing = state.pollStates[account], let first = standing.firstRefusal else { return false }
-      return standing.refusals >= PollingPace.refusalsBeforeLastPoll && environment.now - first >= pace.untilLastPoll
+      guard let refusals = state.pollStates[account]?.refusals else { return false }
+      return refusals.count >= PollingPace.refusalsBeforeQuestion && environment.now >= refusals.question
     }
   }
 
-  private func note(_ fault: PollError, of account: AccountID, isLastPoll: Bool) {
+  /// - Parameter isDeleted: what the server said when it was asked after a refusal; nil if it was not asked.
+  private func note(_ fault: PollError, of account: AccountID, isDeleted: Bool?) {
     let now = environment.now
     let pause = environment.random()
     let isNews = state.withLock { state in
       var standing = state.pollStates[account] ?? PollState(nextPoll: now)
       standing.failures += 1
-      if fault == .notKnown {
-        standing.refusals += 1
-        standing.firstRefusal = standing.firstRefusal ?? now
-        standing.isGone = standing.isGone || isLastPoll
-      } else {
-        standing.refusals = 0
-        standing.firstRefusal = nil
-      }
+      var refusals = standing.refusals ?? Refusals(first: now, question: now + pace.untilQuestion)
+      standing.refusals = nil
       switch fault {
       case .forbidden: standing.nextPoll = now + PollingPace.refused
       case .notKnown:
-        let first = standing.firstRefusal ?? now
-        standing.nextPoll = standing.refusals < PollingPace.refusalsBeforeLastPoll ? now : first + pace.untilLastPoll
+        refusals.count += 1
+        if isDeleted != nil {
+          refusals.question = now + PollingPace.untilNextQuestion(refusedFor: now - refusals.first)
+        }
+        standing.refusals = refusals
+        standing.nextPoll =
+          refusals.count < PollingPace.refusalsBeforeQuestion ? now : min(refusals.question, now + PollingPace.refused)
+        standing.isGone = standing.isGone || isDeleted == true
       case .misplaced, .clock, .offline:
         standing.nextPoll = now + pace.backOff(failures: standing.failures, random: pause)
       }

@@ -86,7 +86,7 @@ struct PushChallenge: Sendable, Equatable {
 extension PushChallenge.ParseError: CustomStringConvertible {
   var description: String {
     switch self {
-    case .notAnObject: "it is not an object"
+    case .notAnObject: "it is not an object that can be parsed"
     case .missing(let name): "it has no \(name)"
     case .tooLong(let name): "its \(name) is too long"
     case .otherToken: "it is for another token"

@@ -13,6 +13,8 @@ struct PushClient: Sendable {
   private static let longestList = 1 << 20
   /// Elements of a list; the rest, which is newer, is ignored.
   private static let mostChallenges = 2000
+  /// The elements of `result.value` are inside two objects and one array.
+  private static let listDepth = 3
 
   /// `https://host[:port]/path`
   let endpoint: String
@@ -72,12 +74,31 @@ struct PushClient: Sendable {
     let escaped = signature.replacing("=", with: "%3D")
     let url = "\(endpoint)?serial=\(serial)&timestamp=\(stamp)&signature=\(escaped)"
     let response = try await get(url, onNewConnection: onNewConnection)
-    let body = JSONValue(parsing: response.body)
+    let body = Self.parsed(response)
     let drift = clock.hear(response, body, comparedWith: milliseconds)
     guard response.status == 200, let elements = Self.elements(in: response, body) else {
       throw PollError(response, drift: drift)
     }
     return elements
+  }
+
+  /// The response's JSON. In place of challenges that cannot be parsed, a list has null: one text that a user of the
+  /// portal chose must not hide the other logins.
+  private static func parsed(_ response: HTTPResponse) -> JSONValue? {
+    let bytes = response.body
+    let whole = JSONValue(parsing: bytes)
+    guard whole == nil, response.status == 200, !response.isTruncated else { return whole }
+    var rest: [UInt8] = []
+    var end = 0
+    for element in CutJSON.elements(in: bytes, depth: listDepth, most: mostChallenges)
+    where JSONValue(parsing: Array(element)) == nil {
+      rest += bytes[end..<element.startIndex]
+      rest += "null".utf8
+      end = element.endIndex
+    }
+    guard end > 0 else { return nil }
+    rest += bytes[end...]
+    return JSONValue(parsing: rest)
   }
 
   /// Parses the challenges of a response. Of a list that was truncated because of its length, parses the complete
@@ -87,8 +108,7 @@ struct PushClient: Sendable {
       guard case .value(let value, _)? = Reply(status: response.status, body) else { return nil }
       return value.list.map { Array($0.prefix(mostChallenges)) }
     }
-    // The elements of `result.value` are inside two objects and one array.
-    let elements = CutJSON.elements(in: response.body, depth: 3, most: mostChallenges).compactMap {
+    let elements = CutJSON.elements(in: response.body, depth: listDepth, most: mostChallenges).compactMap {
       JSONValue(parsing: Array($0))
     }
     return elements.isEmpty ? nil : elements
@@ -115,6 +135,20 @@ struct PushClient: Sendable {
     return (isRecorded, detail)
   }
 
+  /// Asks whether the token is deleted, over a new TLS connection. A poll of such a token is refused as one for which
+  /// there is no policy, but an answer to a challenge that does not exist is refused with "not found" for a deleted
+  /// token, and otherwise not recorded. Servers do not count it in the token's failure counter.
+  /// - Parameter nonce: that of no challenge.
+  /// - Returns: whether the server says so; false without a response.
+  func isDeleted(serial: String, key: DeviceKey, nonce: String) async -> Bool {
+    do {
+      let body = try PushAnswer.decline(nil).body(nonce: nonce, serial: serial, key: key)
+      let response = try await post(
+        String(decoding: body, as: UTF8.self), to: endpoint, deadline: .seconds(15), onNewConnection: true)
+      return TokenServerError(answering: response) == .requestNotFound
+    } catch { return false }
+  }
+
   private func get(_ url: String, onNewConnection: Bool = false) async throws(PollError) -> HTTPResponse {
     var request = HTTPRequest(.get, url, headers: ["User-Agent": Self.userAgent, "Accept": "application/json"])
     if onNewConnection { request.idleLimit = .zero }
@@ -123,10 +157,13 @@ struct PushClient: Sendable {
     do { return try await http.send(request) } catch { throw .offline(TokenServerError(error)) }
   }
 
-  private func post(_ body: String, to url: String, deadline: Duration) async throws(TokenServerError) -> HTTPResponse {
-    let request = HTTPRequest(
+  private func post(
+    _ body: String, to url: String, deadline: Duration, onNewConnection: Bool = false
+  ) async throws(TokenServerError) -> HTTPResponse {
+    var request = HTTPRequest(
       .post, url, headers: ["User-Agent": Self.userAgent, "Content-Type": "application/json"], body: Array(body.utf8),
       deadline: deadline)
+    if onNewConnection { request.idleLimit = .zero }
     do {
       let response = try await http.send(request)
       clock.hear(response, JSONValue(parsing: response.body))

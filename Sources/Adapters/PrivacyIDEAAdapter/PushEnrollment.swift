@@ -68,6 +68,8 @@ package struct PushEnrollment: Sendable {
     let (found, isNew) = try self.account(for: uri, at: server, name: name)
     var (account, credentials) = (found, try PushCredentials(found))
     let open = try await prepare(&account, &credentials, isNew: isNew, uri, text)
+    // The user may have taken long to choose a PIN.
+    try requireTime(for: open, account, credentials)
     let client = PushClient(
       endpoint: uri.endpoint, http: makeHTTPTransport(trust), clock: ResponseClock(in: environment))
     progress("enrolling \(uri.serial) at \(server.id)")
@@ -80,7 +82,7 @@ package struct PushEnrollment: Sendable {
       $1.wantsBiometric = uri.unlock == .biometric
       $0.stage = .active
     }
-    try await probe(open.key, of: &account, &credentials, client)
+    await probe(open.key, of: account.profile, client)
     return account
   }
 
@@ -211,11 +213,15 @@ package struct PushEnrollment: Sendable {
     by uri: EnrollmentURI, _ account: AccountRecord, _ credentials: PushCredentials
   ) throws -> OpenEnrollment? {
     guard let open = credentials.next, (try? EnrollmentURI(open.uri)) == uri else { return nil }
-    guard open.giveUpAt.map({ environment.wallClockMilliseconds < $0 }) ?? true else {
-      try abandon(account, credentials, "it has expired")
-      throw TokenServerError.refused("the enrollment URL has expired; ask for a new one")
-    }
+    try requireTime(for: open, account, credentials)
     return open
+  }
+
+  /// Gives up an enrollment whose time is over.
+  private func requireTime(for open: OpenEnrollment, _ account: AccountRecord, _ credentials: PushCredentials) throws {
+    guard let end = open.giveUpAt, environment.wallClockMilliseconds >= end else { return }
+    try abandon(account, credentials, "it has expired")
+    throw TokenServerError.refused("the enrollment URL has expired; ask for a new one")
   }
 
   private func begin(
@@ -279,22 +285,10 @@ package struct PushEnrollment: Sendable {
   }
 
   /// Polls once. The server accepts any text as a public key and fails later; a poll verifies key, signature, clock and
-  /// policy.
-  private func probe(
-    _ key: DeviceKey, of account: inout AccountRecord, _ credentials: inout PushCredentials, _ client: PushClient
-  ) async throws {
-    guard let fault = await pollFault(key, account, client) else { return }
-    guard fault == .notKnown else { return progress("enrolled, but the first poll failed: \(fault.explanation)") }
-    try change(&account, &credentials, noting: .disenrolled, "\(fault)") { account, _ in
-      account.stage = .mustEnrollAgain
+  /// policy. A fault is reported, and ends no enrollment: a refusal can be temporary, and the running client finds out.
+  private func probe(_ key: DeviceKey, of serial: String, _ client: PushClient) async {
+    do { _ = try await client.poll(serial: serial, key: key) } catch {
+      progress("enrolled, but the first poll failed: \(error.explanation)")
     }
-    throw TokenServerError.disenrolled
-  }
-
-  private func pollFault(_ key: DeviceKey, _ account: AccountRecord, _ client: PushClient) async -> PollError? {
-    do {
-      _ = try await client.poll(serial: account.profile, key: key)
-      return nil
-    } catch { return error }
   }
 }

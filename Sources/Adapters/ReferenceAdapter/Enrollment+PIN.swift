@@ -6,6 +6,7 @@ import OpenPGP
 import PINProtection
 import ReferenceProtocol
 import Secrets
+import ServerBackends
 
 extension Enrollment {
   /// A refresh token for which the user has not chosen a PIN yet.
@@ -24,6 +25,16 @@ extension Enrollment {
     }
   }
 
+  /// The server keeps an account without its PIN for ten minutes from its activation.
+  private func choosePIN(_ policy: PINPolicy, with pinSetup: PINSetup) async throws -> PIN {
+    do { return try await pinSetup.choose(policy) } catch let ending as PanelDialog.EntryError {
+      throw UnfinishedEnrollmentError(
+        ending,
+        remedy: "run the same command with the same URI, or the same typed code, again within ten minutes; later it "
+          + "needs a new one")
+    }
+  }
+
   /// Lets the user choose a PIN and activates it. The encrypted refresh token is stored before the server activates it.
   /// After a crash in between, the server offers another token and the user chooses again.
   func setPIN(
@@ -37,7 +48,7 @@ extension Enrollment {
       return
     }
     progress("choose a PIN of \(policy.length) digits: type it on the keypad, press Enter, and repeat it")
-    let pin = try await pinSetup.choose(policy)
+    let pin = try await choosePIN(policy, with: pinSetup)
     progress("setting the PIN")
     let token = try ProtectedToken(
       offer.token, under: pin, binding: pinSetup.binding, parameters: pinSetup.parameters)

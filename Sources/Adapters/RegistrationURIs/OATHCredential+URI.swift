@@ -6,6 +6,8 @@ extension OATHCredential {
   init(
     _ host: OATHHost, _ parameters: URIParameters, issuer: String, accountName: String
   ) throws(RegistrationURI.ParseError) {
+    // Of the secret in such a URI, every code would be wrong.
+    guard !parameters.hasName(beginningWith: "2step_") else { throw .twoStep }
     guard var octets = bytes(lenientBase32: try parameters.required("secret")), !octets.isEmpty else {
       throw .malformed("secret")
     }

@@ -8,7 +8,7 @@ package struct PushRegistrationTicket: Sendable {
   /// The key shared with AM for the lifetime of the account; at least 32 bytes.
   package let secret: SecretBytes
   package let challenge: [UInt8]
-  /// Absolute http or https URLs, to be used without normalization.
+  /// Absolute URLs that begin with `http://` or `https://`, to be used without further normalization.
   package let registrationURL: String
   package let authenticationURL: String
   /// `name=value`, for the load balancer in front of AM.
@@ -40,23 +40,26 @@ package struct PushRegistrationTicket: Sendable {
   }
 
   private static func url(_ name: String, _ parameters: URIParameters) throws(RegistrationURI.ParseError) -> String {
-    guard let url = try parameters.text(name) else { throw .missing(name) }
-    guard isPlainURL(url) else { throw .malformed(name) }
+    guard let text = try parameters.text(name) else { throw .missing(name) }
+    guard let url = plainURL(text) else { throw .malformed(name) }
     return url
   }
 }
 
-/// Whether the text is `http[s]://host[:port]/path[?query]`, at most 2048 bytes, without user information, fragment or
-/// a character that two parsers could read differently.
-package func isPlainURL(_ url: String) -> Bool {
-  guard url.utf8.count <= 2048, let scheme = ["https://", "http://"].first(where: url.lowercased().hasPrefix) else {
-    return false
+/// The text with its scheme in lower case (RFC 3986 §3.1), in which alone requests are sent.
+/// - Returns: nil unless it is `http[s]://host[:port]/path[?query]`, at most 2048 bytes, without user information,
+///   fragment or a character that two parsers could read differently.
+private func plainURL(_ text: String) -> String? {
+  guard text.utf8.count <= 2048, let scheme = ["https://", "http://"].first(where: text.lowercased().hasPrefix) else {
+    return nil
   }
-  let rest = url.utf8.dropFirst(scheme.utf8.count)
+  let rest = text.utf8.dropFirst(scheme.utf8.count)
   let host = rest.prefix { !"/?".utf8.contains($0) }
   let forbidden = Set("\"\\<>^`{}|#".utf8)
-  return !host.isEmpty && host.first != UInt8(ascii: ":") && !host.contains(UInt8(ascii: "@"))
-    && rest.allSatisfy { (0x21...0x7E).contains($0) && !forbidden.contains($0) }
+  guard !host.isEmpty, host.first != UInt8(ascii: ":"), !host.contains(UInt8(ascii: "@")),
+    rest.allSatisfy({ (0x21...0x7E).contains($0) && !forbidden.contains($0) })
+  else { return nil }
+  return scheme + String(decoding: rest, as: UTF8.self)
 }
 
 extension String {

@@ -19,6 +19,9 @@ package struct RegistrationURI: Sendable {
     case weakSecret(bytes: Int)
     case nameless
     case notHTTPS
+    /// The secret has a second part, which the device generates and the user types at the site.
+    case twoStep
+    case unknownUnlock(String)
   }
 
   package let issuer: String
@@ -27,6 +30,8 @@ package struct RegistrationURI: Sendable {
   package let push: PushRegistrationTicket?
   /// Nil for `pushauth`.
   package let oath: OATHCredential?
+  /// Nil if the codes need no PIN, and for the other schemes than `otpauth`.
+  package let unlock: RequiredUnlock?
   /// The policies that must hold before the account can be used, as JSON text.
   package let policies: String?
   /// The background color for displaying the account, such as `#032b75`.
@@ -67,6 +72,11 @@ package struct RegistrationURI: Sendable {
     push = scheme == .otpauth ? nil : try PushRegistrationTicket(parameters)
     oath =
       if let oathHost { try OATHCredential(oathHost, parameters, issuer: issuer, accountName: account) } else { nil }
+    do {
+      unlock =
+        scheme == .otpauth
+        ? try RequiredUnlock.demanded(pin: parameters["pin"], forced: parameters["app_force_unlock"]) : nil
+    } catch { throw .unknownUnlock(error.name.sanitized) }
     policies = try parameters.text("policies")
     backgroundColor = try Self.color(parameters["b"])
     image = scheme == .pushauth ? try parameters.text("image") : parameters["image"]
@@ -152,6 +162,9 @@ extension RegistrationURI.ParseError {
     case .weakSecret(let bytes): "the registration URI's secret has \(bytes) bytes; at least 32 are required"
     case .nameless: "the registration URI names neither issuer nor account"
     case .notHTTPS: "AM's URLs in the registration URI are not https; correct the base URL in AM's configuration"
+    case .twoStep:
+      "the site wants a second part of the secret from the phone (two-step enrollment), which is not supported"
+    case .unknownUnlock(let what): "the registration URI has an unknown app_force_unlock: \(what)"
     }
   }
 }

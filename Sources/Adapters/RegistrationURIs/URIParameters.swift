@@ -21,6 +21,8 @@ struct URIParameters: Sendable {
   /// The percent-decoded value; nil if it is missing or empty, because AM writes an empty value for none.
   subscript(name: String) -> String? { values[name].flatMap { $0.isEmpty ? nil : $0 } }
 
+  func hasName(beginningWith prefix: String) -> Bool { values.keys.contains { $0.hasPrefix(prefix) } }
+
   func required(_ name: String) throws(RegistrationURI.ParseError) -> String {
     guard let value = self[name] else { throw .missing(name) }
     return value

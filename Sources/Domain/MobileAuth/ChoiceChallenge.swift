@@ -21,27 +21,27 @@ package struct ChoiceChallenge: Sendable, Equatable {
     self.maxInvalidEntries = maxInvalidEntries
   }
 
-  /// The number of digits if all options are numbers of the same length, 1 to 4 digits, which the user types; nil if
-  /// the user types an option's position.
-  private var numberLength: Int? {
-    guard let length = options.first?.utf8.count, (1...4).contains(length),
-      options.allSatisfy({ $0.utf8.count == length && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } })
-    else { return nil }
-    return length
+  /// Whether all options are numbers of 1 to 4 digits, which the user types as they are shown, with leading zeros;
+  /// otherwise the user types an option's position.
+  private var areNumbers: Bool {
+    options.allSatisfy { (1...4).contains($0.utf8.count) && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }
   }
 
-  /// The number of digits to type before Enter.
-  package var digitCount: Int { numberLength ?? 1 }
+  /// The numbers of digits that may be typed before Enter.
+  package var digitCounts: ClosedRange<Int> {
+    let lengths = keys.map(\.utf8.count)
+    return (lengths.min() ?? 1)...(lengths.max() ?? 1)
+  }
 
   /// The digits to type for each option, in order: the number itself, or its position from 1, where the tenth is 0.
   package var keys: [String] {
-    numberLength == nil ? options.indices.map { "\(($0 + 1) % 10)" } : options
+    areNumbers ? options : options.indices.map { "\(($0 + 1) % 10)" }
   }
 
   /// The keys and options for display, such as "1 dark blue, 2 green".
   package var explanation: String {
-    numberLength == nil
-      ? zip(keys, options).map { "\($0) \($1)" }.joined(separator: ", ") : options.joined(separator: ", ")
+    areNumbers
+      ? options.joined(separator: ", ") : zip(keys, options).map { "\($0) \($1)" }.joined(separator: ", ")
   }
 
   /// Returns the option for the typed digits; nil if there is none.

@@ -137,7 +137,7 @@ extension Handler {
       if let pin = challenge.pin, progress.chosen != nil {
         (.pinWanted, .digits(count: pin.length))
       } else {
-        (.numberWanted, .digits(count: challenge.digitCount))
+        (.numberWanted, .digits(counts: challenge.digitCounts))
       }
     case .custom(let challenge):
       if let pin = challenge.fallback, progress.isFallback {

@@ -10,7 +10,8 @@ package struct Prompt: Sendable, Equatable {
   package enum Source: Sendable, Hashable {
     /// A gesture at the buttons, or the keypad's cancel key.
     case gesture(Gesture.Kind)
-    /// Exactly `count` digits on the keypad, then Enter.
+    /// Exactly `count` digits on the keypad, then Enter. A prompt with several of these takes any number of digits from
+    /// the smallest to the largest.
     case digits(count: Int)
     /// 1 to `PIN.longest` digits on the keypad, then Enter.
     case code
@@ -41,7 +42,11 @@ package struct Prompt: Sendable, Equatable {
   package static let confirmation = Prompt([.gesture(.hold)])
   /// Type exactly `count` digits, then Enter. Denying works as for a confirmation; a hold that would approve one is
   /// ignored.
-  package static func digits(count: Int) -> Prompt { Prompt([.digits(count: count)]) }
+  package static func digits(count: Int) -> Prompt { digits(counts: count...count) }
+  /// The same, for any of these numbers of digits.
+  package static func digits(counts: ClosedRange<Int>) -> Prompt {
+    Prompt(Set(counts.map { Source.digits(count: $0) }))
+  }
   /// Type a code of any length, then Enter; or Enter alone, for the PIN instead. Denying works as for a confirmation.
   package static func code(orEnterAlone: Bool) -> Prompt { Prompt(orEnterAlone ? [.code, .enterAlone] : [.code]) }
   /// Use an authenticator outside of the panel, or type the PIN instead. Denying works as for a confirmation.
@@ -66,11 +71,13 @@ package struct Prompt: Sendable, Equatable {
 
   /// The numbers of digits that may be typed; nil if digits are ignored.
   package var digitCounts: ClosedRange<Int>? {
-    sources.contains(.code) ? 1...PIN.longest : digitCount.map { $0...$0 }
+    if sources.contains(.code) { return 1...PIN.longest }
+    guard let shortest = counts.min(), let longest = counts.max() else { return nil }
+    return shortest...longest
   }
 
   /// The exact number of digits to type; nil if none is set. The smallest, if there are several.
-  package var digitCount: Int? {
-    sources.compactMap { if case .digits(let count) = $0 { count } else { nil } }.min()
-  }
+  package var digitCount: Int? { counts.min() }
+
+  private var counts: [Int] { sources.compactMap { if case .digits(let count) = $0 { count } else { nil } } }
 }

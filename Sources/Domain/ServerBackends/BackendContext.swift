@@ -53,10 +53,11 @@ package struct BoardCapabilities: Sendable, Equatable {
 
 extension BackendContext {
   /// How the server of an enrollment is authenticated.
-  /// - Parameter pins: the pins in the URI; nil for the pins in the request.
-  package func trust(for request: EnrollmentRequest, pins: [String]? = nil) -> ServerTrust {
+  /// - Parameter pins: the pins in the URI; without any, those in the request count.
+  package func trust(for request: EnrollmentRequest, pins: [String] = []) -> ServerTrust {
     var trust = ServerTrust(
-      pins: pins ?? request.pins, authorityFile: request.authorities ?? authorities, earliestNow: earliestNow)
+      pins: pins.isEmpty ? request.pins : pins, authorityFile: request.authorities ?? authorities,
+      earliestNow: earliestNow)
     trust.dropsPins = request.dropsPins
     return trust
   }

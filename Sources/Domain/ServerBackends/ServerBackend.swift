@@ -15,7 +15,7 @@ package protocol ServerBackend: Sendable {
   /// What its accounts belong to, for messages: "accounts of" it.
   static var displayName: String { get }
 
-  /// How its enrollment URIs begin, for messages.
+  /// How its enrollment URIs begin, and no other kind's, for messages.
   static var uriPrefixes: [String] { get }
 
   /// The schemes, in lower case, of URIs that carry a secret which outlives the enrollment. Such a URI is not accepted

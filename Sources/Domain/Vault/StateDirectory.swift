@@ -5,9 +5,27 @@ package import MobileAuth
 /// The directory of the vault and the device secret, and its access checks.
 package enum StateDirectory {
   /// Creates the directory if it does not exist, and checks that only this user can enter it.
-  package static func prepare(_ directory: String) throws(StateStoreError) {
-    guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw systemFault("mkdir \(directory)") }
+  /// - Parameter makingParents: whether missing directories above it are created, too, which only this user can enter.
+  package static func prepare(_ directory: String, makingParents: Bool = false) throws(StateStoreError) {
+    for parent in parents(of: directory) where access(parent, F_OK) != 0 && errno == ENOENT {
+      guard makingParents else {
+        throw .io(call: "mkdir \(directory)", reason: "the directory \(parent) does not exist")
+      }
+      try make(parent)
+    }
+    try make(directory)
     try check(directory)
+  }
+
+  private static func make(_ directory: String) throws(StateStoreError) {
+    guard mkdir(directory, 0o700) == 0 || errno == EEXIST else { throw systemFault("mkdir \(directory)") }
+  }
+
+  /// The paths of the directories above it, from the topmost one.
+  private static func parents(of directory: String) -> [String] {
+    let last = directory.lastIndex { $0 != "/" } ?? directory.startIndex
+    return directory[..<last].indices.filter { directory[$0] == "/" }.map { String(directory[..<$0]) }
+      .filter { !$0.isEmpty }
   }
 
   /// Checks that only this user can enter the directory.

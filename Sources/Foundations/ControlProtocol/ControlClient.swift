@@ -61,10 +61,12 @@ package struct ControlClient: Sendable {
   package var isServiceRunning: Bool { (try? UnixSocket.connected(to: path)) != nil }
 
   private static func explain(_ failure: UnixSocket.SocketError, _ path: String) -> CommandError {
-    switch failure {
+    let directory = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+    return switch failure {
     case .call(_, ENOENT), .call(_, ECONNREFUSED):
       CommandError(
-        .unavailable, "`approval-token serve` is not running (no answer at \(path))", isServiceMissing: true)
+        .unavailable, "the service is not running (no answer at \(path)): \(InstalledService.start(of: directory))",
+        isServiceMissing: true)
     case .call(_, EACCES), .call(_, EPERM): .noPermission(for: path)
     case .call(_, EAGAIN): CommandError(.unavailable, "the service does not answer at \(path); see its log")
     default: CommandError(.unavailable, "\(failure)")
@@ -77,7 +79,6 @@ extension CommandError {
   package static func noPermission(for path: String) -> CommandError {
     CommandError(
       .refused,
-      "no permission for \(path): run this command as the user of the service, such as "
-        + "`runuser -u approval-token -- approval-token …`")
+      "no permission for \(path): run this command as the user of the service, such as \(InstalledService.call("…"))")
   }
 }

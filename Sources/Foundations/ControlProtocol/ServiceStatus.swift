@@ -11,6 +11,8 @@ package struct ServiceStatus: Codable, Sendable {
   }
 
   package var running: Bool
+  /// What starts the service; nil if it runs.
+  package var remedy: String?
   package var processID: Int32?
   package var board: String?
   package var isSimulated: Bool?
@@ -24,8 +26,11 @@ package struct ServiceStatus: Codable, Sendable {
   package var troubles: [String]?
   package var led: LEDStatus?
   package var servers: [Server]
-  package var accounts: Int
-  package var mustEnroll: Int
+  /// The number of accounts; nil if it is unknown.
+  package var accounts: Int?
+  package var mustEnroll: Int?
+  /// Why the accounts are unknown; nil if they are known.
+  package var accountsUnknown: String?
   /// PIN attempt counts of accounts with a PIN, as last reported by the verifiers.
   package var pins: [PIN]?
   package var loggedIn: String?
@@ -47,6 +52,13 @@ package struct ServiceStatus: Codable, Sendable {
     servers = []
     self.accounts = accounts
     self.mustEnroll = mustEnroll
+  }
+
+  /// Without a running service, and without its vault.
+  package init(accountsUnknown why: String) {
+    running = false
+    servers = []
+    accountsUnknown = why
   }
 
   package struct Unconfirmed: Codable, Sendable {
@@ -113,7 +125,7 @@ package struct ServiceStatus: Codable, Sendable {
   }
 
   enum CodingKeys: String, CodingKey {
-    case running
+    case running, remedy
     case processID = "process_id"
     case board
     case isSimulated = "simulated"
@@ -122,6 +134,7 @@ package struct ServiceStatus: Codable, Sendable {
     case isStopping = "stopping"
     case troubles, led, servers, accounts
     case mustEnroll = "must_enroll"
+    case accountsUnknown = "accounts_unknown"
     case pins
     case loggedIn = "logged_in"
     case pending, requests, panel, lost, codes, unconfirmed

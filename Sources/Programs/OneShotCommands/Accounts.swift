@@ -7,7 +7,7 @@ import TokenDaemon
 import Vault
 
 extension Accounts: OneShotCommand {
-  private struct Response: Encodable {
+  struct Response: Encodable {
     var account: String
     var server: String
     var url: String
@@ -19,6 +19,8 @@ extension Accounts: OneShotCommand {
     var locked: String?
     /// The origins that `call` may call; nil if there are none.
     var allowedOrigins: [String]?
+    /// What the user does so that the account approves requests; nil if it does. Only in the text.
+    var remedy: String?
 
     enum CodingKeys: String, CodingKey {
       case account, server, url, profile
@@ -28,7 +30,7 @@ extension Accounts: OneShotCommand {
     }
 
     /// - Parameter record: nil if it cannot be read.
-    init(_ account: AccountSummary, _ record: AccountRecord?, _ lock: AccountLock?) {
+    init(_ account: AccountSummary, _ record: AccountRecord?, _ lock: AccountLock?, remedy: String?) {
       self.account = account.id.text
       server = account.server.text
       url = account.url
@@ -37,20 +39,27 @@ extension Accounts: OneShotCommand {
       stage = account.stage.text
       locked = lock?.description
       allowedOrigins = record.flatMap { $0.allowedOrigins.isEmpty ? nil : $0.allowedOrigins }
+      self.remedy = remedy
     }
 
     var line: String {
-      [account, server, locked ?? stage, displayName].compactMap(\.self).joined(separator: "  ").sanitized
+      [account, server, locked ?? stage, displayName, remedy].compactMap(\.self).joined(separator: "  ")
+        .sanitized(atMost: 500)
     }
   }
 
   /// Empty also before the first enrollment.
-  private func list() throws -> [Response] {
-    guard try state.hasVault else { return [] }
+  func list() throws -> [Response] {
+    guard try state.hasVault else {
+      try state.requireServiceChoice()
+      return []
+    }
     let vault = try state.openVault(creating: false)
     let operations = Backends(vault).operations
     return try vault.accountSummaries().map {
-      Response($0, try? vault.account($0.id), operations.lock(ifReadable: $0.id))
+      let record = try? vault.account($0.id)
+      return Response(
+        $0, record, operations.lock(ifReadable: $0.id), remedy: operations.remedy(for: $0, record))
     }
   }
 

@@ -22,11 +22,7 @@ extension Doctor: OneShotCommand {
 
   package func perform() async throws {
     try await reporting(json) {
-      guard try state.hasVault else {
-        throw CommandError(
-          .badData, "no token state in \(state.directory): run `approval-token enroll` first, or choose another --state"
-        )
-      }
+      try state.requireVault()
       if forgetServerTimes { try state.openVault(creating: false).forgetKnownTimes() }
       let environment = TokenEnvironment.system()
       let service = Result { try state.serviceStatus() }
@@ -195,9 +191,8 @@ extension Doctor: OneShotCommand {
     return findings
   }
 
-  private static func checkAccounts(_ vault: Vault) throws -> CheckResult {
+  static func checkAccounts(_ vault: Vault) throws -> CheckResult {
     let accounts = try vault.accountSummaries()
-    let unusable = accounts.filter { $0.stage == .mustEnrollAgain }.map(\.id.text)
     if accounts.isEmpty {
       return CheckResult(verdict: .bad, subject: "accounts", text: "none: `approval-token enroll URI`")
     }
@@ -206,10 +201,15 @@ extension Doctor: OneShotCommand {
       let text = damaged.map { "\(StateStoreError.corrupt(.account($0)))" }.joined(separator: "; ")
       return CheckResult(verdict: .bad, subject: "accounts", text: text)
     }
+    let operations = Backends(vault).operations
+    let unusable = accounts.compactMap { account in
+      operations.remedy(for: account, try? vault.account(account.id)).map {
+        "\(account.id) \(account.stage == .enrolling ? "is not enrolled completely" : "must be enrolled again"): \($0)"
+      }
+    }
     return unusable.isEmpty
       ? CheckResult(verdict: .good, subject: "accounts", text: "\(accounts.count)")
-      : CheckResult(
-        verdict: .bad, subject: "accounts", text: "must be enrolled again: \(unusable.joined(separator: ", "))")
+      : CheckResult(verdict: .bad, subject: "accounts", text: unusable.joined(separator: "; "))
   }
 
   private static func check(_ service: Result<ServiceStatus, any Error>) -> CheckResult {

@@ -30,9 +30,10 @@ private func serve(_ options: ServiceOptions, network: NetworkAccess) async thro
   let configuration = try options.config.map(Configuration.read) ?? Configuration()
   var state = options.state
   state.chosen = state.chosen ?? configuration.state
+  try state.requireChoice("run `systemctl start approval-token`")
   let profile = try BoardCatalog.profile(options.board ?? configuration.board ?? "simulated")
   // Before the vault is opened: that would change the log, and the format, under a service that already runs.
-  try StateDirectory.prepare(state.directory)
+  try state.prepareDirectory()
   try lockState(state.directory)
   let reset = FactoryReset(directory: state.directory)
   if try reset.hasBegun { try reset.finish() }

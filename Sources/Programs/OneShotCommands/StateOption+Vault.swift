@@ -23,6 +23,25 @@ extension StateOption {
     return stat(directory + "/vault.sqlite3", &status) == 0 && status.st_size == 0
   }
 
+  /// - Throws: if there is no vault.
+  func requireVault() throws {
+    guard try !hasVault else { return }
+    try requireServiceChoice()
+    throw CommandError(
+      .badData, "no token state in \(directory): run `approval-token enroll` first, or choose another --state")
+  }
+
+  /// - Throws: if a vault is missing because it was looked for in the default directory, and not in that of the service
+  ///   that is installed here.
+  func requireServiceChoice() throws(CommandError) {
+    try requireChoice("give this command --state \(InstalledService.stateDirectory) (docs/usage.md, \"As a service\")")
+  }
+
+  /// Creates the directory if it is missing, and checks it. Above the default directory, missing ones are created, too.
+  func prepareDirectory() throws(StateStoreError) {
+    try StateDirectory.prepare(directory, makingParents: isDefault)
+  }
+
   func deviceSecret() throws -> DeviceSecret {
     try DeviceSecret.load(stateDirectory: directory, credentialsDirectory: environment("CREDENTIALS_DIRECTORY"))
   }
@@ -37,10 +56,7 @@ extension StateOption {
     creating: Bool, reservesLog: Bool = false, readOnly: Bool = false, trialFile: String = "/run/approval-token-trial"
   ) throws -> Vault {
     if !creating {
-      guard try hasVault else {
-        throw CommandError(
-          .badData, "no token state in \(directory): run `approval-token enroll` first, or choose another --state")
-      }
+      try requireVault()
       // Opening an empty file would make it a new vault.
       if isVaultEmpty { throw StateStoreError.corrupt(.emptyDatabase(directory + "/vault.sqlite3")) }
     }
@@ -48,6 +64,7 @@ extension StateOption {
       throw CommandError(
         .unavailable, "a factory reset of \(directory) has begun: start the service, which finishes it")
     }
+    if creating { try prepareDirectory() }
     return try Vault.open(
       directory: directory, deviceSecret: deviceSecret(), upgrade: Backends.upgraded, reservesLog: reservesLog,
       readOnly: readOnly, onTrial: access(trialFile, F_OK) == 0)

@@ -2,17 +2,26 @@
 import ApprovalTokenCommands
 import ControlProtocol
 import MobileAuth
+import TokenDaemon
 import Vault
 
 extension Status: OneShotCommand {
   package func perform() async throws {
-    try await reporting(json) { try show(try fromService() ?? fromVault()) }
+    try await reporting(json) { try show(try fromService() ?? withoutService()) }
   }
 
-  /// What is known without a running service.
-  private func fromVault() throws -> ServiceStatus {
-    let accounts = try state.openVault(creating: false).accountSummaries()
-    return ServiceStatus(
-      running: false, accounts: accounts.count, mustEnroll: accounts.filter { $0.stage == .mustEnrollAgain }.count)
+  /// What is known without a running service. The vault may be one that only the service can open.
+  func withoutService() throws -> ServiceStatus {
+    var status: ServiceStatus
+    do {
+      let accounts = try state.openVault(creating: false).accountSummaries()
+      status = ServiceStatus(
+        running: false, accounts: accounts.count, mustEnroll: accounts.filter { $0.stage == .mustEnrollAgain }.count)
+    } catch {
+      guard let failure = CommandError(explaining: error) else { throw error }
+      status = ServiceStatus(accountsUnknown: failure.description)
+    }
+    status.remedy = InstalledService.start(of: state.directory)
+    return status
   }
 }

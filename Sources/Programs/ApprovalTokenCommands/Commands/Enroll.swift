@@ -45,7 +45,7 @@ package struct Enroll: DaemonCommand {
   @Option(
     name: .customLong("pin"),
     help: ArgumentHelp(
-      "For push tokens, PingAM and --server: SHA-256 of the public key in the server's certificate, in Base64. May be repeated.",
+      "SHA-256 of the public key in the server's certificate, in Base64; ignored if the URI contains one. May be repeated.",
       valueName: "hash"))
   package var pins: [String] = []
 
@@ -113,6 +113,7 @@ package struct Enroll: DaemonCommand {
 
   package func run() throws {
     try reporting(json) {
+      try checkState()
       let service = ControlClient(path: state.controlSocket)
       // The daemon's program checks arguments that depend on the kind of server. The input stays unread for it.
       guard uri == nil || uri == "-", mailbox == nil, service.isServiceRunning else { try OtherProgram.daemon.start() }
@@ -123,6 +124,9 @@ package struct Enroll: DaemonCommand {
       show(made)
     }
   }
+
+  /// - Throws: if this would enroll another token than the one of the service that is installed here.
+  package func checkState() throws { try state.requireChoice("run \(InstalledService.call("enroll …"))") }
 
   package func show(_ made: EnrollmentResponse) {
     json.print(made) { made in

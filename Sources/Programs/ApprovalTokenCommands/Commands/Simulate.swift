@@ -167,7 +167,7 @@ struct Simulate: ParsableCommand {
     }
 
     private func show(_ led: LEDStatus) {
-      json.print(led) { "\($0.isLit ? $0.color : "dark")  (\($0.meaning))" }
+      json.print(led) { "\($0.isLit ? $0.color : "dark")  (\($0.words))" }
     }
   }
 }

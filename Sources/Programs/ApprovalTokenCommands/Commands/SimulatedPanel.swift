@@ -78,7 +78,7 @@ private func draw(_ led: LEDStatus) {
   let isColored = environment("NO_COLOR") == nil
   let lamp = color.map { isColored ? "\u{1B}[38;5;\($0.terminalColor)m●\u{1B}[0m" : "● \($0.rawValue)" } ?? "○"
   // Only one line can be drawn again.
-  let meaning = led.meaning.cut(atMost: max(8, terminalColumns - (isColored ? 6 : 16)))
+  let meaning = led.words.cut(atMost: max(8, terminalColumns - (isColored ? 6 : 16)))
   print("\r\u{1B}[K  \(lamp)  \(meaning)", terminator: "")
   fflush(nil)
 }

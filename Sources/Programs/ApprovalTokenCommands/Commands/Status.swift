@@ -8,7 +8,7 @@ import MobileAuth
 package struct Status: DaemonCommand {
   package static let configuration = CommandConfiguration(
     commandName: "status", abstract: "Show whether the token is running and connected, and what its LED means.",
-    discussion: "Exits with 69 if no service runs; the accounts are then read from the vault.")
+    discussion: "Exits with 69 if no service runs; the accounts are then read from the vault, if it can be opened.")
 
   @OptionGroup package var state: StateOption
   @OptionGroup package var json: JSONOption
@@ -37,19 +37,18 @@ package struct Status: DaemonCommand {
     guard status.running else { throw ExitCode(CommandError.Code.unavailable.rawValue) }
   }
 
-  private func describe(_ status: ServiceStatus) -> String {
+  func describe(_ status: ServiceStatus) -> String {
     var lines = [
-      status.running ? "running, process \(status.processID ?? 0)" : "not running: start `approval-token serve`"
+      status.running ? "running, process \(status.processID ?? 0)" : "not running: \(status.remedy ?? "")"
     ]
     if let board = status.board {
       lines.append("board     \(board)\(status.isSimulated == true ? " (simulated)" : "")")
     }
     if status.isStopping == true { lines.append("stopping  after the answer at the panel") }
     for trouble in status.troubles ?? [] { lines.append("TROUBLE   \(trouble)") }
-    if let led = status.led { lines.append("LED       \(led.meaning)") }
+    if let led = status.led { lines.append("LED       \(led.words)") }
     for server in status.servers { lines.append("server    \(server.server): \(server.connection)") }
-    lines.append(
-      "accounts  \(status.accounts)\(status.mustEnroll > 0 ? ", \(status.mustEnroll) must be enrolled again" : "")")
+    lines.append("accounts  \(accounts(of: status))")
     for pin in status.pins ?? [] {
       lines.append(
         "PIN       \(pin.account): \(pin.previousFailureCount) wrong, \(pin.remainingFailureCount) of "
@@ -79,6 +78,12 @@ package struct Status: DaemonCommand {
           + code.message.sanitized(atMost: 1000))
     }
     return lines.joined(separator: "\n")
+  }
+
+  private func accounts(of status: ServiceStatus) -> String {
+    guard let accounts = status.accounts else { return "unknown: \(status.accountsUnknown ?? "")" }
+    let lost = status.mustEnroll ?? 0
+    return "\(accounts)" + (lost > 0 ? ", \(lost) must be enrolled again" : "")
   }
 }
 

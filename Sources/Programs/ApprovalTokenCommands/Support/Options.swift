@@ -11,7 +11,10 @@ package struct StateOption: ParsableArguments {
     name: .customLong("state"),
     help: ArgumentHelp(
       "Directory with accounts, keys and the audit chain.",
-      discussion: "Default: $STATE_DIRECTORY, else $XDG_STATE_HOME/approval-token, else ~/.local/state/approval-token.",
+      discussion: """
+        Default: $STATE_DIRECTORY, else $XDG_STATE_HOME/approval-token, else ~/.local/state/approval-token. A service \
+        that is installed as a unit uses /var/lib/approval-token.
+        """,
       valueName: "dir"),
     completion: .directory)
   package var chosen: String?
@@ -25,6 +28,20 @@ package struct StateOption: ParsableArguments {
   }
 
   package init() {}
+
+  /// Whether neither the user nor the service manager has named the directory.
+  package var isDefault: Bool { chosen == nil && environment("STATE_DIRECTORY") == nil }
+
+  /// Refuses the default directory where a service is installed: it is not the service's, and what a command makes or
+  /// misses there is that of another token.
+  /// - Parameter remedy: what to do for the service.
+  package func requireChoice(_ remedy: String) throws(CommandError) {
+    guard isDefault, InstalledService.isInstalled, !InstalledService.uses(directory) else { return }
+    throw CommandError(
+      .usage,
+      "the service that is installed here uses \(InstalledService.stateDirectory), not \(directory): \(remedy). For "
+        + "another token, name its directory with --state")
+  }
 
   package var controlSocket: String { ControlRequest.socket(in: directory) }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import ControlProtocol
 import MobileAuth
+import ServerBackends
 import Vault
 
 extension AccountService {
@@ -13,7 +14,8 @@ extension AccountService {
 
   /// Why an enrollment failed; nil if the user ended it.
   func indication(ofFailure error: any Error) -> Indication? {
-    if error is PanelDialog.EntryError || error is CancellationError { return nil }
+    if error is PanelDialog.EntryError || error is UnfinishedEnrollmentError { return nil }
+    if error is CancellationError { return nil }
     if case TokenServerError.noNetwork = error { return .enrollmentFailed(cause: 1) }
     // Neither the server nor the URI is at fault.
     if error is StateStoreError { return .enrollmentFailed(cause: 5) }

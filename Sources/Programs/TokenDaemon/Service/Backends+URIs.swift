@@ -20,7 +20,7 @@ extension Backends {
     let form = try form(of: options.uri, among: kinds)
     for option in EnrollmentOption.allCases where options.has(option) && !form.options.contains(option) {
       let able = kinds.filter { $0.enrollmentOptions.contains(option) }
-      let uris = uriPrefixes(of: able).map { "\($0)…" }.enumerated(with: "or")
+      let uris = able.flatMap { $0.uriPrefixes }.map { "\($0)…" }.enumerated(with: "or")
       let hint = option == .pin ? "; here \(form.pinDecision)" : ""
       throw CommandError(.usage, "\(option.argument) is for accounts of \(able.names { _ in true }): \(uris)\(hint)")
     }
@@ -41,14 +41,8 @@ extension Backends {
 
   static func notAnEnrollmentURI(_ kinds: [any ServerBackend.Type]) -> String {
     let registering = kinds.compactMap { $0 as? any FleetRegistration.Type }.map { $0.registrationPrefix }
-    return "not an enrollment URI: one begins with \((uriPrefixes(of: kinds) + registering).enumerated(with: "or"))"
-  }
-
-  /// Each once.
-  private static func uriPrefixes(of kinds: [any ServerBackend.Type]) -> [String] {
-    var prefixes: [String] = []
-    for prefix in kinds.flatMap({ $0.uriPrefixes }) where !prefixes.contains(prefix) { prefixes.append(prefix) }
-    return prefixes
+    let prefixes = kinds.flatMap { $0.uriPrefixes } + registering
+    return "not an enrollment URI: one begins with \(prefixes.enumerated(with: "or"))"
   }
 }
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
+import ArgumentParser
+import Glibc
+import JSONSchema
+import JSONValues
+import MobileAuth
+import Secrets
+import Testing
+import Vault
+
+@testable import ApprovalTokenCommands
+@testable import OneShotCommands
+
+/// A vault with accounts of each stage.
+@Suite(.timeLimit(.minutes(5))) struct AccountsTests {
+  private static let server = TokenServerID("auth.example.org")
+
+  private func withAccounts(
+    kind: String = "reference", _ accounts: [(String, EnrollmentStage, hasPIN: Bool)],
+    _ body: (StateOption) async throws -> Void
+  ) async throws {
+    var template = Array("/tmp/accounts-tests-XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    defer {
+      for name in ["vault.sqlite3", "vault.sqlite3-shm", "vault.sqlite3-wal", "device-secret", ""] {
+        remove("\(folder)/\(name)")
+      }
+    }
+    let state = try Accounts.parse(["--state", folder]).state
+    let vault = try state.openVault(creating: true)
+    try vault.put(
+      TokenServerRecord(
+        id: Self.server, kind: kind, url: "https://auth.example.org", secrets: SecretBytes(copying: [])))
+    for (name, stage, hasPIN) in accounts {
+      var account = AccountRecord(
+        id: AccountID(name), server: Self.server, profile: "P-\(name)", stage: stage,
+        secrets: SecretBytes(copying: [1]))
+      if hasPIN { account.pin = PINMetadata(.server, length: 5) }
+      try vault.put(account)
+    }
+    try await body(state)
+  }
+
+  @Test("An account that approves nothing is listed with what to do, and JSON has the form of its schema")
+  func remedies() async throws {
+    let lines = [
+      "ann  auth.example.org  active",
+      "ben  auth.example.org  enrolling  run the same `approval-token enroll` with the same URI again, while it is "
+        + "valid, or with a new one",
+      "cyd  auth.example.org  must-enroll-again  `approval-token reenroll cyd`",
+      "dan  auth.example.org  must-enroll-again  enroll it again with a new URI",
+    ]
+    try await withAccounts([
+      ("ann", .active, hasPIN: true), ("ben", .enrolling, hasPIN: false), ("cyd", .mustEnrollAgain, hasPIN: true),
+      ("dan", .mustEnrollAgain, hasPIN: false),
+    ]) { state in
+      let accounts = try Accounts.parse(["--state", state.directory]).list()
+      #expect(accounts.map(\.line) == lines)
+      let json = String(decoding: JSONMessage.encode(accounts), as: UTF8.self)
+      #expect(try JSONSchema(named: "accounts").violations(in: json) == [])
+    }
+  }
+
+  @Test("Doctor reports each account that approves nothing, with what to do") func doctor() async throws {
+    try await withAccounts([
+      ("ann", .active, hasPIN: true), ("ben", .enrolling, hasPIN: false), ("cyd", .mustEnrollAgain, hasPIN: true),
+    ]) { state in
+      let result = try Doctor.checkAccounts(try state.openVault(creating: false))
+      #expect(result.verdict == .bad && result.subject == "accounts")
+      let text =
+        "ben is not enrolled completely: run the same `approval-token enroll` with the same URI again, while it is "
+        + "valid, or with a new one; cyd must be enrolled again: `approval-token reenroll cyd`"
+      #expect(result.text == text)
+    }
+    try await withAccounts([("ann", .active, hasPIN: true)]) { state in
+      #expect(try Doctor.checkAccounts(try state.openVault(creating: false)).verdict == .good)
+    }
+  }
+
+  /// Fails if a token whose only account can approve nothing is well.
+  @Test("An enrollment that was not completed is a fault") func exitCode() async throws {
+    try await withAccounts(kind: "oath", [("ben", .enrolling, hasPIN: false)]) { state in
+      let doctor = try Doctor.parse(["--state", state.directory])
+      await #expect(throws: ExitCode(1)) { try await doctor.perform() }
+    }
+  }
+}

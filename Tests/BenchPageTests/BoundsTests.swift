@@ -118,6 +118,13 @@ import Testing
     }
   }
 
+  @Test("The result of a request is read until it has expired, but for no longer than a day") func watching() {
+    #expect(BenchToken.watchTime(8_000) == .seconds(11))
+    #expect(BenchToken.watchTime(86_400_000) == .seconds(86_403))
+    #expect(BenchToken.watchTime(.max) == .seconds(86_403))
+    #expect(BenchToken.watchTime(.min) == .seconds(3))
+  }
+
   @Test("Words of a command line are quoted for the shell") func quoting() {
     #expect("user_id=alice".shellQuoted == "user_id=alice")
     #expect("a b".shellQuoted == "'a b'")

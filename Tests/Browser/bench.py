@@ -93,7 +93,7 @@ def approvals(page):
     page.start("payment")
     check("the LED asks for the PIN", page.asks("PIN wanted"))
     page.type("24601")
-    check("the portal reads of the wrong PIN", until(lambda: "Wrong PIN" in page.text("#outcome-text")) is not None)
+    check("the portal reads of the wrong PIN", until(lambda: page.text("#outcome-text") == "Wrong PIN: 1 attempt used.") is not None)
     page.picture("wrong-pin")
     page.asks("PIN wanted")
     page.type(PIN)

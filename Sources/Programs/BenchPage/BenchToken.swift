@@ -162,7 +162,7 @@ actor BenchToken {
   private func watch(_ transaction: String, for milliseconds: Int64) {
     guard watched.count < 64, watched.insert(transaction).inserted else { return }
     Task {
-      let end = ContinuousClock.now + .milliseconds(min(max(milliseconds, 0), 600_000)) + .seconds(3)
+      let end = ContinuousClock.now + Self.watchTime(milliseconds)
       var (former, reads) = (JSONValue.null, Int64(0))
       while ContinuousClock.now < end, let portal {
         let found = await portal.result(of: transaction)
@@ -178,6 +178,11 @@ actor BenchToken {
       watched.remove(transaction)
       await publishAudit(of: transaction)
     }
+  }
+
+  /// Until after the end of a request, which is open for at most a day.
+  static func watchTime(_ milliseconds: Int64) -> Duration {
+    .milliseconds(min(max(milliseconds, 0), 86_400_000)) + .seconds(3)
   }
 
   private func publish(_ result: Portal.Exchange, _ transaction: String, _ reads: Int64) {

@@ -150,6 +150,21 @@ def holds_that_are_none(page):
     check("a space bar that is released elsewhere approves nothing",
           is_down and page.text("#outcome-title") == "Waiting for the token")
     page.asks("confirmation wanted")
+    # What does not hold the button does not release it. Each press is canceled afterwards.
+    events = (
+        "const button = document.getElementById('approve');"
+        "const key = (kind, code) => button.dispatchEvent(new KeyboardEvent(kind, {code, bubbles: true, cancelable: true}));"
+        "const pointer = (kind, pointerId) => button.dispatchEvent(new PointerEvent(kind, {button: 0, pointerId, bubbles: true}));"
+        "%s; const isDown = button.classList.contains('down');"
+        "window.dispatchEvent(new Event('blur')); return isDown && !button.classList.contains('down');")
+    for what, script in {
+        "another key or a pointer": "key('keydown', 'Space'); key('keyup', 'Enter'); pointer('pointerup', 7)",
+        "a key or another pointer": "pointer('pointerdown', 7); key('keyup', 'Space'); pointer('pointerup', 8);"
+                                    "pointer('pointercancel', 8); pointer('pointerleave', 8)",
+    }.items():
+        check(f"{what} releases no press", page.driver.execute_script(events % script))
+        time.sleep(0.5)
+    page.asks("confirmation wanted")
     # A click without a press, as screen readers make it.
     page.driver.execute_script("document.getElementById('approve').click()")
     check("a click without a press says what to do", page.says("#hold-text", "hold the button"))

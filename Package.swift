@@ -163,7 +163,10 @@ let tokenServerTargets: [Target] = [
   program("approval-bench", over: ["BenchPage", argumentParser], linking: foundationEssentials + foundation),
   tests(
     "BenchPageTests",
-    of: ["BenchPage", "ControlProtocol", "Cryptography", "FrontPanel", "JSONValues", "UnixSockets", argumentParser]),
+    of: [
+      "BenchPage", "ControlProtocol", "Cryptography", "FrontPanel", "JSONValues", "Threads", "UnixSockets",
+      argumentParser,
+    ]),
 
   .target(
     name: "ServerTestSupport",

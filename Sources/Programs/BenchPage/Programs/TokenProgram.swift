@@ -152,20 +152,23 @@ actor TokenProgram {
   }
 
   /// Follows a stream of the service, and again after each of its starts, until `take` returns false.
+  /// - Parameter ended: called once for each end of the stream, also of one that has never begun.
   nonisolated func follow(
     _ request: ControlRequest, ended: @escaping @Sendable () -> Void = {},
     take: @escaping @Sendable (JSONValue) -> Bool
   ) {
     let client = client
     let hasStarted = detachThread {
-      var goesOn = true
+      var (goesOn, retry) = (true, Retry())
       while goesOn {
         try? client.follow(request, JSONValue.self) { value in
+          retry.answered()
           goesOn = take(value)
           return goesOn
         }
-        ended()
-        usleep(50_000)
+        let (isFirst, pause) = retry.ended()
+        if isFirst { ended() }
+        if goesOn { usleep(useconds_t(pause / Duration.microseconds(1))) }
       }
     }
     if !hasStarted { ended() }

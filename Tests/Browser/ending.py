@@ -52,13 +52,13 @@ class Bench:
         began = time.monotonic()
         self.child.send_signal(after)
         try:
-            _, self.errors = self.child.communicate(timeout=10)
-            note = self.errors
+            note = "".join(self.child.communicate(timeout=10))
         except subprocess.TimeoutExpired:
-            note = self.errors = "it still runs after 10 s"
+            note = "it still runs after 10 s"
         has_ended = self.child.poll() is not None
         left = until(lambda: not self.processes(), 3) is None
         check(f"the bench ends in time {what}", has_ended and time.monotonic() - began < 14, note)
+        check(f"it says nothing {what}", not note, note)
         check(f"it leaves nothing {what}", self.folder and not os.path.exists(self.folder) and not left)
 
 

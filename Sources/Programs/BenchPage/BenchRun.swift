@@ -2,6 +2,7 @@
 import Glibc
 import Hummingbird
 import Logging
+import NIOCore
 import ServiceLifecycle
 import Synchronization
 import UnixSignals
@@ -36,7 +37,7 @@ struct BenchRun<Page: ApplicationProtocol>: Sendable {
     var configuration = ServiceGroupConfiguration(
       services: [
         .init(
-          service: Streams(application: application, ending: ending),
+          service: Streams(application: application, access: access, ending: ending),
           failureTerminationBehavior: .gracefullyShutdownGroup),
         .init(
           service: Starter(bench: bench, access: access, ending: ending),
@@ -49,7 +50,7 @@ struct BenchRun<Page: ApplicationProtocol>: Sendable {
 }
 
 /// The end of the bench, which begins once: it ends the programs and the streams of the pages, for which requests wait.
-private final class Ending: Sendable {
+final class Ending: Sendable {
   /// More than an orderly end takes, with programs that must be killed.
   private static let limit = Duration.seconds(7)
 
@@ -78,15 +79,25 @@ private final class Ending: Sendable {
 }
 
 /// Serves the page. Its shutdown waits for open responses, so the pages' streams must end first.
-private struct Streams<Page: ApplicationProtocol>: Service {
+struct Streams<Page: ApplicationProtocol>: Service {
   let application: Page
+  let access: Access
   let ending: Ending
 
+  /// - Throws: `BenchError` if the port cannot be used.
   func run() async throws {
-    try await withTaskCancellationOrGracefulShutdownHandler {
-      try await application.run()
-    } onCancelOrGracefulShutdown: {
-      ending.begin()
+    do {
+      try await withTaskCancellationOrGracefulShutdownHandler {
+        try await application.run()
+      } onCancelOrGracefulShutdown: {
+        ending.begin()
+      }
+    } catch {
+      // What fails because the end has begun is no failure.
+      guard !Task.isShuttingDownGracefully else { return }
+      guard let failure = error as? IOError else { throw error }
+      let why = String(cString: strerror(failure.errnoCode))
+      throw BenchError("cannot listen on port \(access.port) of 127.0.0.1: \(why); choose another with --port")
     }
   }
 }

@@ -29,7 +29,7 @@ struct Access: Sendable {
   /// Of the pages of this origin.
   let key: String
   private let session: String
-  private let port: Int
+  let port: Int
 
   init(port: Int) {
     self.port = port

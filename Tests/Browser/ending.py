@@ -94,6 +94,7 @@ def play():
     unread_feeds()
     stopped_program()
     silent_token()
+    script()
 
 
 def enrollment():
@@ -162,3 +163,32 @@ def silent_token():
             connection, _ = listener.accept()
             bench.ends("while a token does not answer")
             connection.close()
+
+
+def script():
+    """The end of scripts/bench-page as on a desktop: what follows after the build."""
+    repository = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+    with open(os.path.join(repository, "scripts/bench-page")) as file:
+        rest = file.read().partition("\nopener=")
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        browser = os.path.join(directory, "xdg-open")
+        with open(browser, "w") as file:
+            file.write("#!/bin/sh\n")
+        os.chmod(browser, 0o700)
+        runtime = os.path.join(directory, "runtime")
+        os.mkdir(runtime)
+        child = subprocess.Popen(
+            ["bash", "-c", "set -euo pipefail; bench=$1 repository=$2 options=()" + "".join(rest[1:]), "bench-page", program, repository],
+            stdout=subprocess.PIPE, text=True, start_new_session=True,
+            env={**os.environ, "XDG_RUNTIME_DIR": runtime, "PATH": f"{directory}:{os.environ['PATH']}"})
+        try:
+            check("the script prints the address", "the bench is at http://127.0.0.1:" in child.stdout.readline())
+            child.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.communicate(timeout=10)
+            check("a signal to the script ends the bench", child.returncode == 0, str(child.returncode))
+            check("the script leaves no file for the browser", until(lambda: not os.listdir(runtime), 3) is not None)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait(20)

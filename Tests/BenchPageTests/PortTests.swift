@@ -31,7 +31,7 @@ import Testing
       access: access, files: try PageFiles(folder: root.appending(path: "Sources/Programs/BenchPage/Page").path),
       feed: Feed(), calls: [:], description: { .null })
     let bench = Bench(Bench.Plan(programs: "/none", folder: "/none", users: ["alice"]))
-    let streams = Streams(application: page.application(port: port), access: access, ending: Ending(bench) {})
+    let streams = Streams(application: page.application(port: port), access: access, ending: BenchEnd(bench) {})
     let error = await #expect(throws: BenchError.self) { try await streams.run() }
     #expect(
       error?.description

@@ -16,7 +16,7 @@ struct BenchRun<Page: ApplicationProtocol>: Sendable {
   /// Returns some seconds after the end begins, whatever browsers and programs do. No program of the bench runs then.
   func run() async throws {
     let (results, result) = AsyncStream.makeStream(of: Result<Void, any Error>.self)
-    let ending = Ending(bench) { result.yield(.success(())) }
+    let ending = BenchEnd(bench) { result.yield(.success(())) }
     let service = ServiceGroup(configuration: configuration(ending))
     // In a task of its own: what does not end is left behind.
     Task {
@@ -33,7 +33,7 @@ struct BenchRun<Page: ApplicationProtocol>: Sendable {
     }
   }
 
-  private func configuration(_ ending: Ending) -> ServiceGroupConfiguration {
+  private func configuration(_ ending: BenchEnd) -> ServiceGroupConfiguration {
     var configuration = ServiceGroupConfiguration(
       services: [
         .init(
@@ -50,7 +50,7 @@ struct BenchRun<Page: ApplicationProtocol>: Sendable {
 }
 
 /// The end of the bench, which begins once: it ends the programs and the streams of the pages, for which requests wait.
-final class Ending: Sendable {
+final class BenchEnd: Sendable {
   /// More than an orderly end takes, with programs that must be killed.
   private static let limit = Duration.seconds(7)
 
@@ -82,7 +82,7 @@ final class Ending: Sendable {
 struct Streams<Page: ApplicationProtocol>: Service {
   let application: Page
   let access: Access
-  let ending: Ending
+  let ending: BenchEnd
 
   /// - Throws: `BenchError` if the port cannot be used.
   func run() async throws {
@@ -106,7 +106,7 @@ struct Streams<Page: ApplicationProtocol>: Service {
 private struct Starter: Service {
   let bench: Bench
   let access: Access
-  let ending: Ending
+  let ending: BenchEnd
 
   func run() async throws {
     do {

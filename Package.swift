@@ -162,7 +162,11 @@ let tokenServerTargets: [Target] = [
     path: path("BenchPage", .programs), exclude: ["Clock", "Page"], swiftSettings: strictness),
   program("approval-bench", over: ["BenchPage", argumentParser], linking: foundationEssentials + foundation),
   tests(
-    "BenchPageTests", of: ["BenchPage", "ControlProtocol", "Cryptography", "FrontPanel", "JSONValues", argumentParser]),
+    "BenchPageTests",
+    of: [
+      "BenchPage", "ControlProtocol", "Cryptography", "FrontPanel", "JSONValues", "Threads", "UnixSockets",
+      argumentParser,
+    ]),
 
   .target(
     name: "ServerTestSupport",

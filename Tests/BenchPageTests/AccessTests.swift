@@ -32,6 +32,25 @@ import Testing
     }
   }
 
+  @Test("At the default port of HTTP, browsers name neither the port in the host nor in the origin")
+  func defaultPort() throws {
+    let access = Access(port: 80)
+    #expect(access.address.hasPrefix("http://127.0.0.1/#"))
+    for host in ["127.0.0.1", "127.0.0.1:80"] {
+      let own = claims { ($0.host, $0.origin) = (host, "http://127.0.0.1") }
+      try access.checkOrigin(own, changes: true)
+    }
+    for host in ["localhost", "127.0.0.1:443", "127.0.0.1:4711", "evil.example"] {
+      #expect(throws: Access.AccessError.wrongHost) {
+        try access.checkOrigin(claims { ($0.host, $0.origin) = (host, "http://127.0.0.1") }, changes: true)
+      }
+    }
+    // The default port of HTTPS is none of HTTP.
+    #expect(throws: Access.AccessError.wrongHost) {
+      try Access(port: 443).checkOrigin(claims { ($0.host, $0.origin) = ("127.0.0.1", nil) }, changes: false)
+    }
+  }
+
   @Test(
     "Pages of other origins are refused, also those of this machine",
     arguments: [

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import ArgumentParser
+import ControlProtocol
 import Cryptography
+import Glibc
 import Testing
+import UnixSockets
 
 @testable import BenchPage
 
@@ -67,6 +70,24 @@ import Testing
     let error = await #expect(throws: BenchError.self) { try await token.start() }
     #expect(error?.description.contains("/tmp/no-such-token") == true)
     #expect(error?.description.contains("approval-token serve") == true)
+  }
+
+  @Test("A token that accepts a connection and does not answer is named") func silentToken() async throws {
+    var template = Array("/tmp/silent-token-XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    let path = ControlRequest.socket(in: folder)
+    defer {
+      unlink(path)
+      remove(folder)
+    }
+    let socket = try UnixSocket.listening(at: path)
+    let token = TokenProgram(program: "/bin/false", folder: folder, attachedTo: folder)
+    let error = await #expect(throws: BenchError.self) {
+      try await ControlClient.$patience.withValue(1) { try await token.start() }
+    }
+    #expect(error?.description.contains("does not answer at \(path)") == true)
+    extendLifetime(socket)
   }
 
   @Test("A token server that does not answer is named") func noServer() async throws {

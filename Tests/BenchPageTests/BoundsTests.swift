@@ -25,6 +25,7 @@ import Testing
       #"{"type":"number","message":"x","digits":""}"#, #"{"type":"number","message":"x","digits":"123456789"}"#,
       #"{"type":"number","message":"x","digits":"1a"}"#,
       #"{"type":"login","message":"\#(String(repeating: "é", count: 156))"}"#, #"{"type":1,"message":"x"}"#,
+      #"{"type":"login","message":"x","digits":42}"#, #"{"type":"login","message":"x","digits":null}"#,
     ])
   func otherOrders(text: String) { #expect(throws: BenchError.self) { try order(text) } }
 
@@ -41,6 +42,31 @@ import Testing
     for name: JSONValue in [.text(""), .text("finger "), .text("data"), .integer(1), .null] {
       #expect(throws: BenchError.self) { try act(name) }
     }
+  }
+
+  @Test(
+    "A member that is missing or has another form is refused, with what is wrong",
+    arguments: [
+      ("keypad", #"{"token":"1","keys":["1"]}"#, #""token" is not a whole number"#),
+      ("keypad", #"{"token":null,"keys":["1"]}"#, #""token" is not a whole number"#),
+      ("keypad", #"{"token":2,"keys":["1"]}"#, "there is no such token"),
+      ("keypad", #"{"token":-1,"keys":["1"]}"#, "there is no such token"),
+      ("keypad", "{}", #""keys" is missing"#),
+      ("keypad", #"{"keys":["1",2]}"#, #""keys" is not a list of 1 to 16 texts"#),
+      ("keypad", #"{"keys":[]}"#, #""keys" is not a list of 1 to 16 texts"#),
+      ("keypad", #"{"keys":"1"}"#, #""keys" is not a list of 1 to 16 texts"#),
+      ("chip", "{}", #""connected" is missing"#),
+      ("chip", #"{"connected":1}"#, #""connected" is not true or false"#),
+      ("button/beat", #"{"press":"1"}"#, #""press" is not a whole number"#),
+      ("button/release", #"{"press":1,"held_ms":1.5}"#, #""held_ms" is not a whole number"#),
+      ("button/press", #"{"button":1}"#, #""button" is not a text"#),
+    ])
+  func forms(path: String, text: String, why: String) async throws {
+    let plan = Bench.Plan(programs: "/none", folder: "/none", users: ["alice", "bob"])
+    let call = try #require(Bench(plan).calls[path])
+    let body = try #require(JSONValue(parsing: Array(text.utf8)))
+    let error = await #expect(throws: BenchError.self) { _ = try await call(body) }
+    #expect(error?.description == why)
   }
 
   @Test("A page that is loaded again reads what it has missed, once, and the latest state") func feed() async throws {
@@ -92,10 +118,19 @@ import Testing
     }
   }
 
+  @Test("The result of a request is read until it has expired, but for no longer than a day") func watching() {
+    #expect(BenchToken.watchTime(8_000) == .seconds(11))
+    #expect(BenchToken.watchTime(86_400_000) == .seconds(86_403))
+    #expect(BenchToken.watchTime(.max) == .seconds(86_403))
+    #expect(BenchToken.watchTime(.min) == .seconds(3))
+  }
+
   @Test("Words of a command line are quoted for the shell") func quoting() {
     #expect("user_id=alice".shellQuoted == "user_id=alice")
     #expect("a b".shellQuoted == "'a b'")
     #expect("it's $HOME".shellQuoted == #"'it'\''s $HOME'"#)
     #expect("".shellQuoted == "''")
+    // With a combining mark, an apostrophe is another `Character`; a shell reads bytes.
+    #expect(Array("a'\u{301};id".shellQuoted.utf8) == Array("'a'\\''\u{301};id'".utf8))
   }
 }

@@ -69,6 +69,12 @@ def several():
             check("the second user's request still waits", page.text("#outcome-title") == "Waiting for the token")
             page.hold(1)
             check("the second user approves", page.outcome("Approved") and "bob has" in page.text("#outcome-text"))
+            # More requests of the second token than the list has, and then a change at the first.
+            check("a step of a token whose requests have left the list is shown", page.driver.execute_async_script(
+                "import(location.origin + '/timeline.js').then(({addStep}) => {"
+                " for (let i = 0; i < 25; i++) addStep('portal', {by: 'portal', message: 'x', duration_us: 0}, Date.now(), 1);"
+                " addStep('led', {meaning: 'a change', color: 'blue', at_ms: Date.now()}, Date.now(), 0);"
+                " arguments[0](document.getElementById('timeline').textContent.includes('LED: a change')); })"))
             errors = page.errors()
             check("no error in the console with several tokens", not errors, "; ".join(errors)[:600])
         finally:

@@ -15,6 +15,7 @@ from selenium.webdriver.common.keys import Keys
 
 import accounts
 import attached
+import ending
 from page import PIN, Page, check, failed, folder, passed, program, until, wall_clock
 
 
@@ -35,6 +36,8 @@ def strangers(page, address):
     check("another name of the host is refused", refused(origin + "/", Host=f"evil.example:{port}") == 403)
     check("another origin is refused", refused(origin + "/session", b"{}", Origin="http://evil.example") == 403)
     check("a wrong token is refused", refused(origin + "/session", b'{"token":"x"}', Origin=origin) == 403)
+    check("a long text in place of a token is not read", refused(
+        origin + "/session", b'{"token":"' + b"x" * 1200 + b'"}', Origin=origin) == 413)
     check("a wrong callback is refused", refused(origin + "/callback/x", b"{}") == 403)
     check("the description without the cookie is refused", refused(origin + "/portal-api.openapi.json") == 403)
     cookie = "; ".join(f"{c['name']}={c['value']}" for c in page.driver.get_cookies())
@@ -90,7 +93,7 @@ def approvals(page):
     page.start("payment")
     check("the LED asks for the PIN", page.asks("PIN wanted"))
     page.type("24601")
-    check("the portal reads of the wrong PIN", until(lambda: "Wrong PIN" in page.text("#outcome-text")) is not None)
+    check("the portal reads of the wrong PIN", until(lambda: page.text("#outcome-text") == "Wrong PIN: 1 attempt used.") is not None)
     page.picture("wrong-pin")
     page.asks("PIN wanted")
     page.type(PIN)
@@ -146,6 +149,21 @@ def holds_that_are_none(page):
     time.sleep(0.3)
     check("a space bar that is released elsewhere approves nothing",
           is_down and page.text("#outcome-title") == "Waiting for the token")
+    page.asks("confirmation wanted")
+    # What does not hold the button does not release it. Each press is canceled afterwards.
+    events = (
+        "const button = document.getElementById('approve');"
+        "const key = (kind, code) => button.dispatchEvent(new KeyboardEvent(kind, {code, bubbles: true, cancelable: true}));"
+        "const pointer = (kind, pointerId) => button.dispatchEvent(new PointerEvent(kind, {button: 0, pointerId, bubbles: true}));"
+        "%s; const isDown = button.classList.contains('down');"
+        "window.dispatchEvent(new Event('blur')); return isDown && !button.classList.contains('down');")
+    for what, script in {
+        "another key or a pointer": "key('keydown', 'Space'); key('keyup', 'Enter'); pointer('pointerup', 7)",
+        "a key or another pointer": "pointer('pointerdown', 7); key('keyup', 'Space'); pointer('pointerup', 8);"
+                                    "pointer('pointercancel', 8); pointer('pointerleave', 8)",
+    }.items():
+        check(f"{what} releases no press", page.driver.execute_script(events % script))
+        time.sleep(0.5)
     page.asks("confirmation wanted")
     # A click without a press, as screen readers make it.
     page.driver.execute_script("document.getElementById('approve').click()")
@@ -320,5 +338,6 @@ finally:
     bench.terminate()
     bench.wait(20)
 attached.play()
+ending.play()
 print(f"{len(passed) + len(failed)} checks, {len(failed)} failed")
 sys.exit(1 if failed else 0)

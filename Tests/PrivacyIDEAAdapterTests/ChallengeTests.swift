@@ -108,6 +108,10 @@ import Testing
     plain["title"] = .text("Example")
     plain["require_presence"] = .text("1")
     #expect(throws: PushChallenge.ParseError.malformed("require_presence")) { try read(plain) }
+    // With a combining mark, the separator is another `Character`, but the same byte.
+    for change in [["nonce": "N|\u{301}"], ["url": "https://pi.example/|\u{301}"]] {
+      #expect(throws: PushChallenge.ParseError.malformed("sslverify, nonce or url")) { try read(Self.element(change)) }
+    }
   }
 
   @Test(

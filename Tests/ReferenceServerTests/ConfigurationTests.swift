@@ -19,6 +19,12 @@ import Testing
     #expect((configuration.application.pinPolicy != nil) == pin)
   }
 
+  @Test("The URL of a database is one text of TOML, whatever characters it has") func escapedURL() {
+    let text = ConfigurationTemplate.text(pin: false, database: "a\"\u{301}\\\u{301}")
+    let setting = text.unicodeScalars.split(separator: "\n").first { String($0).hasPrefix("url = ") }
+    #expect(setting.map { Array($0) } == Array("url = \"a\\\"\u{301}\\\\\u{301}\"".unicodeScalars))
+  }
+
   private static let everySetting = """
     listen = "::1"
     port = 0

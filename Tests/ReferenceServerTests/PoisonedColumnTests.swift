@@ -164,6 +164,17 @@ import Testing
     #expect(lines.count == 1, "\(lines)")
   }
 
+  @Test("What is set aside has its texts as SQL literals, also with combining marks") func literals() throws {
+    let temporary = try Self.looseStore()
+    let file = try DatabaseFile(temporary.path)
+    try file.records.run(
+      "UPDATE callback SET url = ?, attempts = 'x' WHERE rowid = (SELECT MAX(rowid) FROM callback)", ["a'\u{301}b"])
+    _ = try file.records.setAsideUnreadable(now: Timestamp(0))
+    let columns = try #require(try file.texts("SELECT columns FROM set_aside").first)
+    let literal = try #require(columns.utf8.firstRange(of: Array("'a".utf8)))
+    #expect(Array(columns.utf8[literal.lowerBound...].prefix(8)) == Array("'a''\u{301}b'".utf8))
+  }
+
   /// Without `profileNames(on:)`, a validation would report the unreadable profile as removed, and the token would wipe
   /// the account.
   @Test("An unreadable profile still exists, and its device can be deleted with it")

@@ -46,7 +46,10 @@ struct PushChallenge: Sendable, Equatable {
     let sslverify = try text("sslverify")
     // Signed fields are joined without escapes. Requiring exactly "0" or "1" here ensures that the end of a presence
     // challenge cannot be presented as part of another field.
-    guard ["0", "1"].contains(sslverify), !nonce.isEmpty, !nonce.contains("|"), !url.contains("|") else {
+    let separator = UInt8(ascii: "|")
+    guard ["0", "1"].contains(sslverify), !nonce.isEmpty, !nonce.utf8.contains(separator),
+      !url.utf8.contains(separator)
+    else {
       throw .malformed("sslverify, nonce or url")
     }
     let presence = members["require_presence"] == nil ? nil : try text("require_presence")

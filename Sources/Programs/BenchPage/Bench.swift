@@ -103,10 +103,12 @@ actor Bench {
     }
   }
 
+  /// Ends the programs that the bench has started, within some seconds.
   func end() async {
     feed.close()
+    async let serverEnd: Void? = server?.stop()
     try? await onAllTokens { await $0.end() }
-    await server?.stop()
+    await serverEnd
   }
 
   private func publishPrograms() async {

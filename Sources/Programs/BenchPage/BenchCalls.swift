@@ -20,7 +20,7 @@ extension Bench {
       "keypad": { try await self.type($0, $1) },
       "reader": { try await self.present(ReaderAct($1), to: $0) },
       "chip": {
-        try await $0.program.call(.simulate(.chip(isConnected: $1["connected"]?.bool == true)))
+        try await $0.program.call(.simulate(.chip(isConnected: try $1.flag("connected"))))
       },
       "fault": { try await self.fault($0, $1.member("fault")) },
       "account": { try await self.account($0, $1) },
@@ -32,10 +32,10 @@ extension Bench {
   }
 
   /// The token that a call is about; the first one if it names none.
-  private nonisolated func token(of body: JSONValue) throws(BenchError) -> BenchToken {
-    let index = body["token"]?.integer ?? 0
-    guard tokens.indices.contains(where: { Int64($0) == index }) else { throw BenchError("there is no such token") }
-    return tokens[Int(index)]
+  private nonisolated func token(of body: JSONValue) throws -> BenchToken {
+    let index = body["token"] == nil ? 0 : try body.number("token")
+    guard tokens.indices.contains(index) else { throw BenchError("there is no such token") }
+    return tokens[index]
   }
 
   private func press(_ token: BenchToken, _ body: JSONValue) async throws -> JSONValue {
@@ -54,8 +54,10 @@ extension Bench {
   }
 
   private func type(_ token: BenchToken, _ body: JSONValue) async throws -> JSONValue {
-    let keys = body["keys"]?.list?.compactMap(\.text) ?? []
-    guard (1...16).contains(keys.count) else { throw BenchError("1 to 16 keys") }
+    let keys = try body.member("keys", "a list of 1 to 16 texts") { value -> [String]? in
+      let texts = value.list?.compactMap(\.text) ?? []
+      return texts.count == value.list?.count && (1...16).contains(texts.count) ? texts : nil
+    }
     let answer = try await token.program.call(.simulate(.keys(keys)))
     // Not which: they can be a PIN.
     if !keys.contains(where: { $0.hasPrefix("unplug") || $0.hasPrefix("plug") }) {
@@ -124,15 +126,18 @@ extension Bench {
 }
 
 extension JSONValue {
-  fileprivate func member(_ name: String) throws(BenchError) -> String {
-    guard let text = self[name]?.text else { throw BenchError("\"\(name)\" is missing") }
-    return text
+  fileprivate func member(_ name: String) throws -> String { try member(name, "a text", \.text) }
+
+  fileprivate func number(_ name: String) throws -> Int {
+    try member(name, "a whole number") { $0.integer.flatMap { Int(exactly: $0) } }
   }
 
-  fileprivate func number(_ name: String) throws(BenchError) -> Int {
-    guard let number = self[name]?.integer.flatMap({ Int(exactly: $0) }) else {
-      throw BenchError("\"\(name)\" is missing")
-    }
-    return number
+  fileprivate func flag(_ name: String) throws -> Bool { try member(name, "true or false", \.bool) }
+
+  /// - Parameter form: what the member must be, which it is if `read` returns a value.
+  fileprivate func member<Value>(_ name: String, _ form: String, _ read: (JSONValue) -> Value?) throws -> Value {
+    guard let found = self[name] else { throw BenchError("\"\(name)\" is missing") }
+    guard let value = read(found) else { throw BenchError("\"\(name)\" is not \(form)") }
+    return value
   }
 }

@@ -3,10 +3,6 @@ package import ArgumentParser
 import FoundationEssentials
 import Glibc
 import HTTP
-import Hummingbird
-import Logging
-import ServiceLifecycle
-import UnixSignals
 
 package struct BenchCommand: AsyncParsableCommand {
   package static let configuration = CommandConfiguration(
@@ -69,26 +65,10 @@ package struct BenchCommand: AsyncParsableCommand {
     let folder = try scratchFolder()
     defer { try? FileManager.default.removeItem(atPath: folder) }
     let bench = Bench(try plan(folder: folder))
-    try await bench.check()
     let access = Access(port: port)
     let page = PageServer(
       access: access, files: files, feed: bench.feed, calls: bench.calls, description: bench.apiDescription)
-    let application = page.application(port: port)
-    let service = ServiceGroup(
-      configuration: .init(
-        services: [
-          .init(service: Streams(application: application, feed: bench.feed)),
-          .init(
-            service: Starter(bench: bench, access: access), successTerminationBehavior: .gracefullyShutdownGroup),
-        ], gracefulShutdownSignals: [.sigterm, .sigint, .sighup],
-        logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }))
-    do { try await service.run() } catch is CancellationError {
-      // Ended while it was starting.
-    } catch {
-      await bench.end()
-      throw error
-    }
-    await bench.end()
+    try await BenchRun(bench: bench, access: access, application: page.application(port: port)).run()
   }
 }
 
@@ -115,36 +95,6 @@ extension BenchCommand {
 extension String {
   /// Programs that this one starts have another folder.
   fileprivate var absolute: String { hasPrefix("/") ? self : FileManager.default.currentDirectoryPath + "/" + self }
-}
-
-/// Serves the page. Its shutdown waits for open responses, so the pages' streams must end first.
-private struct Streams<Page: ApplicationProtocol>: Service {
-  let application: Page
-  let feed: Feed
-
-  func run() async throws {
-    try await withGracefulShutdownHandler {
-      try await application.run()
-    } onGracefulShutdown: {
-      feed.close()
-    }
-  }
-}
-
-/// Starts the programs, and then lets browsers in.
-private struct Starter: Service {
-  let bench: Bench
-  let access: Access
-
-  func run() async throws {
-    try await cancelWhenGracefulShutdown {
-      try await bench.start(callback: "http://\(access.host)/callback/\(access.callbackToken)")
-      print("the bench is at \(access.address)")
-      fflush(nil)
-      // Until it is canceled.
-      for await _ in AsyncStream<Never>.makeStream().stream {}
-    }
-  }
 }
 
 /// A port that is free now, outside the range that the kernel assigns to clients: none of them gets it while the token

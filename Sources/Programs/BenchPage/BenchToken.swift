@@ -61,22 +61,29 @@ actor BenchToken {
     }
   }
 
-  /// Enrolls the user and types the PIN, so that the page begins with a token that can approve.
+  /// Enrolls the user and types the PIN, so that the page begins with a token that can approve. After an error the
+  /// token does not run.
   func enroll(_ uri: String, pin: String) async throws {
     var options = EnrollmentOptions(uri: uri)
     options.name = user
     let program = program
-    async let enrolled = program.call(.enroll(options))
-    for meaning in ["new PIN wanted", "new PIN wanted, a second time"] {
-      try await wait(.seconds(20), for: "the token should ask for a PIN") {
-        let status = try await program.call(.status)
-        return status["led"]?["meaning"]?.text == meaning && status["panel"]?["press_counts"]?.bool == true
+    async let enrolled = program.call(.enroll(options), within: nil)
+    do {
+      for meaning in ["new PIN wanted", "new PIN wanted, a second time"] {
+        try await wait(.seconds(20), for: "the token should ask for a PIN") {
+          let status = try await program.call(.status)
+          return status["led"]?["meaning"]?.text == meaning && status["panel"]?["press_counts"]?.bool == true
+        }
+        _ = try await program.call(.simulate(.keys(pin.map(String.init) + ["enter"])))
       }
-      _ = try await program.call(.simulate(.keys(pin.map(String.init) + ["enter"])))
-    }
-    _ = try await enrolled
-    try await wait(.seconds(20), for: "the token should be connected") {
-      try await program.call(.status)["servers"]?.list?.first?["connection"]?.text == "connected"
+      _ = try await enrolled
+      try await wait(.seconds(20), for: "the token should be connected") {
+        try await program.call(.status)["servers"]?.list?.first?["connection"]?.text == "connected"
+      }
+    } catch {
+      // Otherwise the call waits for the PIN, and this scope for the call.
+      await program.stop()
+      throw error
     }
   }
 
@@ -155,7 +162,7 @@ actor BenchToken {
   private func watch(_ transaction: String, for milliseconds: Int64) {
     guard watched.count < 64, watched.insert(transaction).inserted else { return }
     Task {
-      let end = ContinuousClock.now + .milliseconds(min(max(milliseconds, 0), 600_000)) + .seconds(3)
+      let end = ContinuousClock.now + Self.watchTime(milliseconds)
       var (former, reads) = (JSONValue.null, Int64(0))
       while ContinuousClock.now < end, let portal {
         let found = await portal.result(of: transaction)
@@ -171,6 +178,11 @@ actor BenchToken {
       watched.remove(transaction)
       await publishAudit(of: transaction)
     }
+  }
+
+  /// Until after the end of a request, which is open for at most a day.
+  static func watchTime(_ milliseconds: Int64) -> Duration {
+    .milliseconds(min(max(milliseconds, 0), 86_400_000)) + .seconds(3)
   }
 
   private func publish(_ result: Portal.Exchange, _ transaction: String, _ reads: Int64) {
@@ -212,7 +224,7 @@ actor BenchToken {
     publish(.account, .object(["step": .text("started"), "command": .text(name)]))
     task = Task {
       let entry: [String: JSONValue]
-      do { entry = ["step": .text("done"), "answer": try await program.call(request)] } catch {
+      do { entry = ["step": .text("done"), "answer": try await program.call(request, within: nil)] } catch {
         entry = ["step": .text("failed"), "error": .text("\(error)")]
       }
       await finish(name, entry)
@@ -245,7 +257,7 @@ actor BenchToken {
 
   func authenticators() async throws -> JSONValue {
     guard let account = try await accountName() else { return .object(["authenticators": .list([])]) }
-    return try await program.call(.authenticators(account: account))
+    return try await program.call(.authenticators(account: account), within: nil)
   }
 }
 

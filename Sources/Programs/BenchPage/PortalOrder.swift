@@ -21,6 +21,7 @@ struct PortalOrder: Equatable, Sendable {
       throw BenchError("the message has 1 to \(Self.mostCharacters) characters")
     }
     let digits = body["digits"]?.text
+    guard body["digits"] == nil || digits != nil else { throw BenchError("\"digits\" is not a text") }
     let areDigits = digits?.utf8.allSatisfy { (0x30...0x39).contains($0) } ?? true
     guard (type == "number") == (digits != nil), areDigits, (1...8).contains(digits?.utf8.count ?? 1) else {
       throw BenchError("this type has no digits, or 1 to 8")

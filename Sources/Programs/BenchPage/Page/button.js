@@ -6,9 +6,15 @@ import { selected } from "./tokens.js";
 
 const BEAT = 100;
 
+const pointer = (event) => `pointer ${event.pointerId}`;
+const key = (event) => `key ${event.code}`;
+
 export class HeldButton {
   #element; #place; #name; #report;
-  /** The press of the user: when it began, and the number that the bench gave it. Null while the button is up. */
+  /**
+   * The press of the user: what holds the button, when it began, and the number that the bench gave it. Null while the
+   * button is up. Only what holds the button releases it.
+   */
   #press = null;
   /** When a press approves and when it reports "not me", in milliseconds. */
   thresholds = [800, 6000];
@@ -22,24 +28,23 @@ export class HeldButton {
     element.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
       if (element.hasPointerCapture(event.pointerId)) element.releasePointerCapture(event.pointerId);
-      this.down("pointer", event.timeStamp);
+      this.down(pointer(event), event.timeStamp);
     });
-    // The pointer has no part in a press of the space bar.
-    element.addEventListener("pointerup", (event) => { if (this.#press?.by === "pointer") this.up(event.timeStamp); });
+    element.addEventListener("pointerup", (event) => this.up(pointer(event), event.timeStamp));
     for (const end of ["pointerleave", "pointercancel"]) {
-      element.addEventListener(end, () => { if (this.#press?.by === "pointer") this.cancel(); });
+      element.addEventListener(end, (event) => { if (this.isDownBy(pointer(event))) this.cancel(); });
     }
     element.addEventListener("blur", () => this.cancel());
     element.addEventListener("contextmenu", (event) => event.preventDefault());
     element.addEventListener("keydown", (event) => {
       if (event.code !== "Space" && event.code !== "Enter") return;
       event.preventDefault();
-      if (!event.repeat) this.down("key", event.timeStamp);
+      if (!event.repeat) this.down(key(event), event.timeStamp);
     });
     element.addEventListener("keyup", (event) => {
       if (event.code !== "Space" && event.code !== "Enter") return;
       event.preventDefault();
-      this.up(event.timeStamp);
+      this.up(key(event), event.timeStamp);
     });
     // Screen readers activate a button without pressing it.
     element.addEventListener("click", (event) => {
@@ -50,7 +55,7 @@ export class HeldButton {
     document.addEventListener("visibilitychange", () => { if (document.hidden) this.cancel(); });
   }
 
-  /** `by`: "pointer", "key" or "body"; `at`: the time of the event, not that of a page that was busy. */
+  /** `by`: the pointer, the key, or "body"; `at`: the time of the event, not that of a page that was busy. */
   down(by, at) {
     if (this.#press || this.#element.disabled) return;
     const press = { by, token: selected(), began: at, number: null, isOver: false };
@@ -67,9 +72,9 @@ export class HeldButton {
     requestAnimationFrame(() => this.#draw(press));
   }
 
-  up(at) {
+  up(by, at) {
+    if (!this.isDownBy(by)) return;
     const press = this.#press;
-    if (!press) return;
     const held = at - press.began;
     this.#end(press);
     press.started.then(() => call("button/release", { token: press.token, press: press.number, held_ms: Math.round(held) }))
@@ -138,7 +143,7 @@ export function holdBySpaceBar(button) {
     if (!event.repeat) button.down("body", event.timeStamp);
   });
   document.addEventListener("keyup", (event) => {
-    if (event.code === "Space" && button.isDownBy("body")) button.up(event.timeStamp);
+    if (event.code === "Space") button.up("body", event.timeStamp);
   });
   document.addEventListener("focusin", () => { if (button.isDownBy("body")) button.cancel(); });
 }

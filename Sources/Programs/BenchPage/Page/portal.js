@@ -117,7 +117,9 @@ export function showResult(entry, at, token) {
       request, reason.reason === "expired" ? "over" : "denied", reasons[reason.reason] ?? "Failed", reason.description);
   }
   if (answer.used_authentication_attempts > 0) {
-    request.text = `Wrong PIN: ${answer.used_authentication_attempts} of 3 attempts used.`;
+    // The result does not say how many there are.
+    const used = answer.used_authentication_attempts;
+    request.text = `Wrong PIN: ${used} attempt${used === 1 ? "" : "s"} used.`;
   }
   showPortal();
 }

@@ -96,8 +96,11 @@ function step(place, at, course, text, { details, quality, color } = {}) {
   if (place.steps.children.length > mostSteps) place.steps.firstChild.remove();
 }
 
-/** Where an entry without a request belongs. */
-function anywhere(at, token) { return newest.get(token) ?? group("Start", "", false, at, token); }
+/** Where an entry without a request belongs: to the newest request, if it is still in the list. */
+function anywhere(at, token) {
+  const place = newest.get(token);
+  return place?.steps.isConnected ? place : group(place ? "Later" : "Start", "", false, at, token);
+}
 const of = (transaction, at, token) => requests.get(transaction) ?? anywhere(at, token);
 /** The time of a token, unless its clock is wrong. */
 const trusted = (time, at) => Math.abs(time - at) < 10_000 ? time : at;

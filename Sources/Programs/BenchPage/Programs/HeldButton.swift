@@ -71,9 +71,9 @@ actor HeldButton {
       return .canceled
     }
     self.press = nil
-    let client = ControlClient(path: socketPath)
+    let (client, patience) = (ControlClient(path: socketPath), ControlClient.patience)
     let done = try await onThread {
-      try client.call(.releaseButton(heldMilliseconds: Int64(milliseconds)), Done.self)
+      try client.call(.releaseButton(heldMilliseconds: Int64(milliseconds)), Done.self, within: patience)
     }
     return withExtendedLifetime(press.connection) {
       let ending: Ending = done.ignored == nil ? .released : .canceled

@@ -157,7 +157,8 @@ extension String {
       (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
         || "%+,-./:=@_".utf8.contains($0)
     }
+    // By scalars: with a combining mark, an apostrophe is another `Character`, but not for a shell.
     return isPlain && !isEmpty
-      ? self : "'" + split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+      ? self : "'" + unicodeScalars.map { $0 == "'" ? "'\\''" : String($0) }.joined() + "'"
   }
 }

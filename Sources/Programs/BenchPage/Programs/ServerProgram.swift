@@ -116,8 +116,9 @@ actor ServerProgram {
   }
 
   func stop() async {
-    await process?.stop()
-    process = nil
+    let former = process
+    await former?.stop()
+    if process === former { process = nil }
   }
 
   /// Runs a command of the administrator.

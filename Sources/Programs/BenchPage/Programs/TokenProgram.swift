@@ -116,11 +116,12 @@ actor TokenProgram {
   }
 
   func stop() async {
-    let former = network
-    async let end: Void? = former?.stop()
-    await device?.stop()
+    let (formerDevice, formerNetwork) = (device, network)
+    async let end: Void? = formerNetwork?.stop()
+    await formerDevice?.stop()
     await end
-    (device, network) = (nil, nil)
+    if device === formerDevice { device = nil }
+    if network === formerNetwork { network = nil }
   }
 
   /// What a power loss leaves: both processes are killed.
@@ -142,26 +143,32 @@ actor TokenProgram {
   func setClock(_ fault: ClockFault) { clock = fault }
 
   /// One request to the running service.
-  nonisolated func call(_ request: ControlRequest) async throws -> JSONValue {
+  /// - Parameter seconds: the longest wait for anything of the answer; nil where a user or a server is waited for.
+  nonisolated func call(
+    _ request: ControlRequest, within seconds: Int? = ControlClient.patience
+  ) async throws -> JSONValue {
     let client = client
-    return try await onThread { try client.call(request, JSONValue.self) }
+    return try await onThread { try client.call(request, JSONValue.self, within: seconds) }
   }
 
   /// Follows a stream of the service, and again after each of its starts, until `take` returns false.
+  /// - Parameter ended: called once for each end of the stream, also of one that has never begun.
   nonisolated func follow(
     _ request: ControlRequest, ended: @escaping @Sendable () -> Void = {},
     take: @escaping @Sendable (JSONValue) -> Bool
   ) {
     let client = client
     let hasStarted = detachThread {
-      var goesOn = true
+      var (goesOn, retry) = (true, Retry())
       while goesOn {
         try? client.follow(request, JSONValue.self) { value in
+          retry.answered()
           goesOn = take(value)
           return goesOn
         }
-        ended()
-        usleep(50_000)
+        let (isFirst, pause) = retry.ended()
+        if isFirst { ended() }
+        if goesOn { usleep(useconds_t(pause / Duration.microseconds(1))) }
       }
     }
     if !hasStarted { ended() }

@@ -29,7 +29,7 @@ struct Access: Sendable {
   /// Of the pages of this origin.
   let key: String
   private let session: String
-  private let port: Int
+  let port: Int
 
   init(port: Int) {
     self.port = port
@@ -38,7 +38,10 @@ struct Access: Sendable {
 
   private static func random() -> String { Random.bytes(24).base64URL }
 
-  var host: String { "127.0.0.1:\(port)" }
+  /// As browsers write it: without the port where that is the default of HTTP.
+  var host: String { port == 80 ? Self.machine : hostAndPort }
+  private var hostAndPort: String { "\(Self.machine):\(port)" }
+  private static let machine = "127.0.0.1"
   var address: String { "http://\(host)/#\(token)" }
   /// Cookies do not distinguish ports.
   private var cookieName: String { "approval-bench-\(port)" }
@@ -47,7 +50,7 @@ struct Access: Sendable {
   /// Whether a request is for this page, and of this page or of no page.
   /// - Parameter changes: whether it changes anything; then it must name its origin.
   func checkOrigin(_ claims: Claims, changes: Bool) throws(AccessError) {
-    guard claims.host == host else { throw .wrongHost }
+    guard claims.host == host || claims.host == hostAndPort else { throw .wrongHost }
     guard claims.origin == "http://\(host)" || claims.origin == nil && !changes else { throw .wrongOrigin }
     guard let site = claims.site else { return }
     guard site == "same-origin" || (site == "none" || claims.isNavigation) && !changes else { throw .wrongOrigin }

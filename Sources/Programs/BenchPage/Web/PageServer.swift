@@ -10,6 +10,8 @@ import ServiceLifecycle
 /// The page and its calls, over HTTP on the loopback interface.
 struct PageServer: Sendable {
   static let largestBody = 256 << 10
+  /// Of a request without the session's secrets.
+  static let largestSessionBody = 1 << 10
   static let mostConnections = 64
 
   /// What the page can do: the body of the call, to the answer for the page.
@@ -24,9 +26,7 @@ struct PageServer: Sendable {
 
   /// - Parameter port: where to listen; the one in `access`.
   func application(port: Int) -> some ApplicationProtocol {
-    var logger = Logger(label: "bench")
-    logger.logLevel = .error
-    return Application(
+    Application(
       router: router(),
       server: .http1(
         configuration: .init(
@@ -36,7 +36,8 @@ struct PageServer: Sendable {
       configuration: .init(
         address: .hostname("127.0.0.1", port: port), serverName: nil, backlog: 64,
         availableConnectionsDelegate: MaximumAvailableConnections(Self.mostConnections)),
-      logger: logger)
+      // What it would report are connections that the end of the bench has closed.
+      logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() })
   }
 
   private func router() -> Router<PageContext> {
@@ -49,7 +50,8 @@ struct PageServer: Sendable {
       }
     }
     router.post("/session") { request, _ in
-      guard let token = try await request.json()["token"]?.text, access.isToken(token) else {
+      let body = try await request.json(atMost: Self.largestSessionBody)
+      guard let token = body["token"]?.text, access.isToken(token) else {
         throw HTTPError(.forbidden)
       }
       var response = Response.json(.object(["key": .text(access.key)]))
@@ -154,10 +156,11 @@ extension Access.Claims {
 }
 
 extension Request {
-  /// The body, which is one JSON object, or nothing.
-  fileprivate func json() async throws -> JSONValue {
+  /// The body, which is one JSON object, or nothing. One that says that it is longer is not read.
+  fileprivate func json(atMost limit: Int = PageServer.largestBody) async throws -> JSONValue {
+    guard headers[.contentLength].flatMap({ Int($0) }) ?? 0 <= limit else { throw HTTPError(.contentTooLarge) }
     let bytes: [UInt8]
-    do { bytes = Array(buffer: try await body.collect(upTo: PageServer.largestBody)) } catch {
+    do { bytes = Array(buffer: try await body.collect(upTo: limit)) } catch {
       throw HTTPError(.contentTooLarge)
     }
     guard let value = bytes.isEmpty ? .object([:]) : JSONValue(parsing: bytes, levels: 4), case .object = value else {

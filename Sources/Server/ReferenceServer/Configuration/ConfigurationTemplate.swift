@@ -33,8 +33,12 @@ enum ConfigurationTemplate {
     """
 
   private static func database(_ url: String?) -> String {
+    // By scalars: with a combining mark, a quotation mark is another `Character`, but not for TOML.
+    func escaped(_ text: String) -> String {
+      text.unicodeScalars.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : String($0) }.joined()
+    }
     let setting =
-      url.map { "[database]\nurl = \"\($0.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\"" }
+      url.map { "[database]\nurl = \"\(escaped($0))\"" }
       ?? "# [database]\n# url = \"postgresql://USER:PASSWORD@HOST/DATABASE?sslmode=verify-full&sslrootcert=FILE\""
     return """
       # By default the database is the file token-server.db. A PostgreSQL database can be shared by several servers.

@@ -124,7 +124,8 @@ private func literal(_ value: SQLValue) -> String {
   case .null: "NULL"
   case .integer(let number): "\(number)"
   case .real(let number): "\(number)"
-  case .text(let text): "'\(text.replacing("'", with: "''"))'"
+  // By scalars: with a combining mark, an apostrophe is another `Character`, but not for SQL.
+  case .text(let text): "'" + text.unicodeScalars.map { $0 == "'" ? "''" : String($0) }.joined() + "'"
   case .blob(let bytes): "x'\(bytes.lowercaseHex)'"
   }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import ApprovalTestKit
 import Glibc
-import MQTT
 import ProgramHarness
 import Testing
+
+@testable import MQTT
 
 /// Brokers that stop, restart, or do not exist.
 @Suite("Outages", .timeLimit(.minutes(5)))
@@ -140,6 +141,25 @@ struct OutageTests {
       #expect(ThisProcess.threads(named: "mqtt").count == 4)
     }
     #expect(silent.isRunning)
+  }
+
+  @Test("Attempts go on with other addresses after time-outs, whatever the number of connections")
+  func plans() async {
+    await #expect(processExitsWith: .success) {
+      // The plan of the next attempt, after each step.
+      var plans = [try Attempts.begin()]
+      for plan in [0, 1] {
+        for _ in 1...3 { Attempts.noteTimeOut(of: plan) }
+        plans.append(try Attempts.begin())
+      }
+      // No address of this kind. The last plan, which has time for the second of the other kind, stays while it works.
+      for plan in [2, 1, 3, 0] {
+        Attempts.noteFailure(of: plan)
+        plans.append(try Attempts.begin())
+      }
+      #expect(plans == [0, 1, 2, 3, 3, 0, 0])
+      #expect(Attempts.plans[3].source == nil && Attempts.plans[3].patience > 1)
+    }
   }
 
   @Test("Presence says online, and offline when the task is cancelled")

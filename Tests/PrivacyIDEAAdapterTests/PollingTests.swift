@@ -113,6 +113,12 @@ import Testing
     #expect(abs(Double(interval.milliseconds) - seconds * 1000) < 2)
   }
 
+  @Test("Whether a refused token is deleted is asked more and more rarely, at least once a day")
+  func questions() {
+    let pauses = [60, 1000, 86_400, 2_592_000].map { PollingPace.untilNextQuestion(refusedFor: .seconds($0)) }
+    #expect(pauses == [300, 1000, 86_400, 86_400].map { .seconds($0) })
+  }
+
   @Test("Backs off, but not for ever") func backsOffButNotForEver() {
     let pauses = (0..<20).map { PollingPace().backOff(failures: $0, random: 1) }
     #expect(pauses.first == .seconds(3) && pauses.last == .seconds(60))

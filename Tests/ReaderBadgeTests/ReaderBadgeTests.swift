@@ -131,6 +131,16 @@ import Testing
     #expect(other.lines(3) == ["reset", "reset", "used"])
   }
 
+  @Test("A card that another program uses for longer than a card may take to answer is waited for")
+  func whileAnotherUsesIt() async throws {
+    let (reader, badge) = (reader, badge)
+    let other = try OtherCardProgram(at: reader, resets: 0, holds: 4)
+    let events = try await use(.authenticate, point, beside: other) { _ in badge.insert(into: reader) }
+    #expect(events.dropLast() == [.waiting("present the badge")])
+    _ = try proof(events.last)
+    #expect(other.lines(2) == ["held", "used"])
+  }
+
   @Test("A card that never answers ends the program after 2 s") func hangs() async throws {
     let reader = reader
     let wrong = try TestBadge(.hangs, key: badge.key)

@@ -32,9 +32,9 @@ package struct PollingPace: Sendable, Equatable {
     (quiet < expectation ? fast : idle) * (0.9 + random * 0.2)
   }
 
-  /// The pause after a question that found no deletion. Each is as long as the refusals so far: privacyIDEA 3.14 notes
-  /// every question as a failed answer of the token's user.
-  static func untilNextQuestion(refusedFor time: Duration) -> Duration { max(refused, time) }
+  /// The pause after a question that found no deletion. Each is as long as the refusals so far, at most a day:
+  /// privacyIDEA 3.14 notes every question as a failed answer of the token's user.
+  static func untilNextQuestion(refusedFor time: Duration) -> Duration { min(max(refused, time), .seconds(86_400)) }
 
   /// - Parameter failures: the number of failures in a row.
   func backOff(failures: Int, random: Double) -> Duration {

@@ -4,40 +4,46 @@ import Synchronization
 /// The attempts of this process to reach a broker. libmosquitto resolves a name, and connects to one address after the
 /// other, each until the kernel gives up, in one call that cannot be interrupted.
 enum Attempts {
-  /// The maximum number of calls for which no connection waits any more. Each keeps a thread.
+  /// How an attempt is made.
+  struct Plan: Sendable {
+    /// The local address to connect from: with one, libmosquitto skips the broker's addresses of the other kind.
+    let source: String?
+    /// By how much the time limit is extended.
+    var patience = 1
+  }
+
+  /// With so many calls for which no connection waits any more, none begins. Each keeps a thread.
   static let mostAbandoned = 4
 
-  /// Local addresses to connect from: with one, libmosquitto skips the broker's addresses of the other kind.
-  private static let sources: [String?] = [nil, "0.0.0.0", "::"]
-  private static let state = Mutex((abandoned: 0, source: 0))
+  /// After a time-out the next plan is used: an address that does not respond may keep others from being tried. The
+  /// last one has time for those of the same kind.
+  static let plans = [
+    Plan(source: nil), Plan(source: "0.0.0.0"), Plan(source: "::"), Plan(source: nil, patience: longestPatience),
+  ]
+  static let longestPatience = 15
+  private static let state = Mutex((abandoned: 0, plan: 0))
 
-  static func begin() throws(BrokerError) {
-    guard state.withLock({ $0.abandoned }) < mostAbandoned else {
+  /// - Returns: the number of the plan for the next attempt.
+  static func begin() throws(BrokerError) -> Int {
+    let (abandoned, plan) = state.withLock { $0 }
+    guard abandoned < mostAbandoned else {
       throw .unreachable("\(mostAbandoned) earlier attempts to connect have not ended")
     }
+    return plan
   }
 
-  /// - Parameter isTimedOut: whether an address that does not respond may have kept others from being tried: the next
-  ///   attempts are limited to another kind.
-  static func noteAbandoned(isTimedOut: Bool) {
-    state.withLock { state in
-      state.abandoned += 1
-      if isTimedOut { state.source = (state.source + 1) % sources.count }
-    }
-  }
-
+  static func noteAbandoned() { state.withLock { $0.abandoned += 1 } }
   static func noteEndOfAbandoned() { state.withLock { $0.abandoned -= 1 } }
 
-  /// The number and the address of what to connect from; the address is nil for all.
-  static var source: (number: Int, address: String?) {
-    let number = state.withLock { $0.source }
-    return (number, sources[number])
-  }
+  /// Several connections can have used the same plan at the same time.
+  static func noteTimeOut(of plan: Int) { proceed(from: plan, to: (plan + 1) % plans.count) }
 
-  /// Ends the limit to one kind of address: the broker may have none.
-  static func noteFailure(from source: Int) {
+  /// The broker may have no address of a kind. What fails with all of them begins anew.
+  static func noteFailure(of plan: Int) { proceed(from: plan, to: plans[plan].source == nil ? 0 : plan + 1) }
+
+  private static func proceed(from plan: Int, to next: Int) {
     state.withLock { state in
-      if state.source == source { state.source = 0 }
+      if state.plan == plan { state.plan = next }
     }
   }
 }

@@ -57,7 +57,7 @@ final class Client {
   // MARK: Connection
 
   /// Resolves the name and connects. The TLS handshake continues in `read` and `write`.
-  func connect(_ session: Session) throws(BrokerError) {
+  func connect(_ session: Session, from source: String?) throws(BrokerError) {
     var properties: OpaquePointer?
     defer { mosquitto_property_free_all(&properties) }
     if session.broker.version == .v5 {
@@ -66,16 +66,13 @@ final class Client {
       mosquitto_property_add_int32(
         &properties, Int32(MQTT_PROP_MAXIMUM_PACKET_SIZE.rawValue), UInt32(Subscriber.maximumMessageBytes + 1024))
     }
-    let source = Attempts.source
     do throws(BrokerError) {
       try check(
         mosquitto_connect_bind_v5(
-          handle, session.broker.host, Int32(session.broker.port), Int32(session.keepalive), source.address,
-          properties))
+          handle, session.broker.host, Int32(session.broker.port), Int32(session.keepalive), source, properties))
     } catch {
-      Attempts.noteFailure(from: source.number)
-      guard case .unreachable(let reason) = error, let address = source.address else { throw error }
-      throw .unreachable("\(reason) (from \(address))")
+      guard case .unreachable(let reason) = error, let source else { throw error }
+      throw .unreachable("\(reason) (from \(source))")
     }
     // If the network is interrupted, no FIN arrives. Unacknowledged data ends the connection after 20 s instead of 15
     // minutes.

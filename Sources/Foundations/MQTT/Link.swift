@@ -37,8 +37,9 @@ final class Link: Sendable {
     var isTaken: Bool?
     var isClosed = false
     var hasEnded = false
-    /// The thread is in a call that cannot be interrupted: name resolution or a TCP connect.
-    var isStuck = false
+    /// The plan of the attempt while the thread is in a call that cannot be interrupted: name resolution or a TCP
+    /// connect.
+    var attempt: Int?
     var thread: LoopThread?
   }
 
@@ -91,13 +92,14 @@ final class Link: Sendable {
 
   /// Ends the connection if its thread is in a call that cannot be interrupted. The thread ends after that call.
   private func endIfStuck(because reason: BrokerError) {
-    let thread = shared.withLock { shared -> LoopThread? in
-      guard shared.isStuck else { return nil }
+    let (attempt, thread) = shared.withLock { shared -> (Int?, LoopThread?) in
+      guard let attempt = shared.attempt else { return (nil, nil) }
       shared.isClosed = true
-      return shared.thread.take()
+      return (attempt, shared.thread.take())
     }
-    guard let thread else { return }
-    Attempts.noteAbandoned(isTimedOut: reason != .closed)
+    guard let attempt, let thread else { return }
+    Attempts.noteAbandoned()
+    if reason != .closed { Attempts.noteTimeOut(of: attempt) }
     thread.detach()
     put(.ended(reason))
   }
@@ -120,27 +122,31 @@ final class Link: Sendable {
   }
 
   /// Runs a call that cannot be interrupted, unless the connection is already closed. The connection does not wait for
-  /// its end beyond the time limit.
-  func stuck(in work: () throws(BrokerError) -> Void) throws(BrokerError) {
-    try Attempts.begin()
+  /// its end beyond the time limit of its plan.
+  func stuck(in work: (Attempts.Plan) throws(BrokerError) -> Void) throws(BrokerError) {
+    let attempt = try Attempts.begin()
+    let plan = Attempts.plans[attempt]
     let mayStart = shared.withLock { shared in
-      shared.isStuck = !shared.isClosed
-      return shared.isStuck
+      if !shared.isClosed { shared.attempt = attempt }
+      return !shared.isClosed
     }
     guard mayStart else { throw .closed }
     let alarm = Task { [weak self, session] in
-      try await Task.sleep(for: session.setUpLimit)
-      self?.endIfStuck(because: session.lateness)
+      try await Task.sleep(for: session.setUpLimit * plan.patience)
+      self?.endIfStuck(because: session.lateness(after: plan.patience))
     }
     defer {
       alarm.cancel()
       let isAbandoned = shared.withLock { shared in
-        shared.isStuck = false
+        shared.attempt = nil
         return shared.thread == nil
       }
       if isAbandoned { Attempts.noteEndOfAbandoned() }
     }
-    try work()
+    do { try work(plan) } catch {
+      Attempts.noteFailure(of: attempt)
+      throw error
+    }
   }
 
   func put(_ event: LinkEvent) {

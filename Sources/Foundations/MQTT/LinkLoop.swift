@@ -14,7 +14,7 @@ final class LinkLoop {
   /// As `LinkEvent.up`.
   private var isUp = false
   private var topics: TopicSubscriptions
-  private let setUpDeadline: ContinuousClock.Instant
+  private var setUpDeadline: ContinuousClock.Instant
   /// As `Session.keepalive`, or what the broker has set; 0 for no PINGREQ.
   private var keepalive: UInt16
   private var keepaliveDue = ContinuousClock.now
@@ -35,7 +35,10 @@ final class LinkLoop {
     do throws(BrokerError) {
       let client = try Client(link.session, owner: self)
       self.client = client
-      try link.stuck { () throws(BrokerError) in try client.connect(link.session) }
+      try link.stuck { (plan) throws(BrokerError) in
+        try client.connect(link.session, from: plan.source)
+        if plan.patience > 1 { setUpDeadline = .now + link.session.setUpLimit }
+      }
       try serve(client)
     } catch { return failure ?? error }
   }
@@ -62,7 +65,7 @@ final class LinkLoop {
         // Without this check libmosquitto would continue to try.
         throw .unreachable("it closed the connection during the TLS handshake")
       }
-      if !isUp, .now >= setUpDeadline { throw link.session.lateness }
+      if !isUp, .now >= setUpDeadline { throw link.session.lateness() }
       if isConnected, .now >= keepaliveDue {
         try client.serviceKeepalive()
         postponeKeepalive()

@@ -13,10 +13,13 @@ struct Session: Sendable {
   /// The seconds without a packet after which the client sends a PINGREQ, if the broker does not set another time (MQTT
   /// 5 §3.2.2.3.14). libmosquitto accepts 5 or more.
   var keepalive: UInt16 = 30
-  /// The time limit from the name resolution to the first subscription, or without topics to the connection.
+  /// The time limit from the name resolution to the first subscription, or without topics to the connection. Some
+  /// attempts have a multiple of it for the TCP connection alone.
   var setUpLimit = Duration.seconds(20)
-  /// The error after that time.
-  var lateness: BrokerError { .unreachable("no connection within \(setUpLimit)") }
+  /// The error after that time, or a multiple of it.
+  func lateness(after patience: Int = 1) -> BrokerError {
+    .unreachable("no connection within \(setUpLimit * patience)")
+  }
 
   /// How long the broker keeps undelivered messages (MQTT 5 §3.1.2.11.2): longer than the lifetime of any request.
   static let expiry = Duration.seconds(86_400)

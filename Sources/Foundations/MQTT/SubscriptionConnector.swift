@@ -32,11 +32,15 @@ package protocol SubscriptionConnector: Sendable {
 
 /// Runs connections in this process.
 package struct LocalConnector: SubscriptionConnector {
+  package static let setUpLimit = Duration.seconds(20)
+  /// The time limit of the longest attempt, from the name resolution to the first subscription.
+  package static let longestSetUp = setUpLimit * (Attempts.longestPatience + 1)
+
   private let keepalive: UInt16
   private let setUpLimit: Duration
 
   /// - Parameters: as for `Session`.
-  package init(keepalive: UInt16 = 30, setUpLimit: Duration = .seconds(20)) {
+  package init(keepalive: UInt16 = 30, setUpLimit: Duration = Self.setUpLimit) {
     self.keepalive = keepalive
     self.setUpLimit = setUpLimit
   }

@@ -4,8 +4,8 @@ package import MQTT
 
 /// Runs subscriptions through the network process.
 package struct RelayConnector: SubscriptionConnector {
-  /// The time limit for the first subscription: that of the network process, and some more.
-  private static let setUpLimit = Duration.seconds(25)
+  /// The time limit for the first subscription: the longest of the network process, and some more.
+  private static let setUpLimit = LocalConnector.longestSetUp + .seconds(5)
 
   private let relay: Relay
 

@@ -120,7 +120,7 @@ static enum talk talk(const struct card *card) {
 
 static enum talk use(SCARDCONTEXT context, const char *reader) {
   struct card card;
-  alarm(card_seconds);
+  alarm(card_open_seconds);
   enum talk result = talk_again;
   switch (card_open(context, reader, &card)) {
     case card_is_open:

@@ -163,7 +163,7 @@ static int open_card(fido_dev_t **device, const char **why) {
   const char *reader = look_at_readers() ? inserted_card(why) : NULL;
   if (!reader) return FIDO_ERR_NOTFOUND;
   cards.is_removed = false;
-  alarm(card_seconds);
+  alarm(card_open_seconds);
   enum card_opening opening = card_open(cards.context, reader, &cards.card);
   alarm(0);
   *why = opening == card_is_unreadable ? "the card cannot be read" : "the security key was removed";

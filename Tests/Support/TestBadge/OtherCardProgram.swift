@@ -8,9 +8,9 @@ import BuiltPrograms
 package final class OtherCardProgram: Sendable {
   /// Uses what is in the first reader, and writes a line each time. An error of pcscd is a line of its own.
   private static let source = """
-    import ctypes, os, socket, struct, sys, threading
+    import ctypes, os, socket, struct, sys, threading, time
 
-    pcscd, own, resets = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    pcscd, own, resets, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
     os.environ["PCSCLITE_CSOCK_NAME"] = pcscd
     library = ctypes.CDLL("libpcsclite.so.1")
     word, handle = ctypes.c_ulong, ctypes.c_long
@@ -44,6 +44,20 @@ package final class OtherCardProgram: Sendable {
         call("SCardEndTransaction", card, disposition)
         call("SCardDisconnect", card, LEAVE_CARD)
         call("SCardReleaseContext", context)
+
+
+    # Has the card for a while, beside what is forwarded.
+    def hold(context, card, duration):
+        call("SCardBeginTransaction", card)
+
+        def end():
+            time.sleep(duration)
+            say("held")
+            call("SCardEndTransaction", card, LEAVE_CARD)
+            call("SCardDisconnect", card, LEAVE_CARD)
+            call("SCardReleaseContext", context)
+
+        threading.Thread(target=end, daemon=True).start()
 
 
     def receive(connection, size):
@@ -80,7 +94,7 @@ package final class OtherCardProgram: Sendable {
 
 
     def serve(program):
-        global resets
+        global resets, seconds
         server = socket.socket(socket.AF_UNIX)
         server.connect(pcscd)
         threading.Thread(target=forward_answers, args=(server, program), daemon=True).start()
@@ -95,6 +109,9 @@ package final class OtherCardProgram: Sendable {
                 resets -= 1
                 use(*connect(), RESET_CARD)
                 say("reset")
+            if number == BEGIN_TRANSACTION and seconds > 0:
+                hold(*connect(), seconds)
+                seconds = 0
             if number == DISCONNECT:
                 connection = connect()
             if number is not None:
@@ -114,19 +131,22 @@ package final class OtherCardProgram: Sendable {
   package let socket: String
   private let program: RunningProgram
 
-  /// - Parameter resets: before how many attempts of the tested program to begin a transaction it makes a reset.
-  package init(at reader: TestPCSC, resets: Int) throws {
+  /// - Parameters:
+  ///   - resets: before how many attempts of the tested program to begin a transaction it makes a reset.
+  ///   - seconds: how long it has a transaction when the tested program first wants one.
+  package init(at reader: TestPCSC, resets: Int, holds seconds: Int = 0) throws {
     let (socket, log) = ("\(reader.folder)/other", "\(reader.folder)/other.log")
     self.socket = socket
     program = try RunningProgram(
-      "/usr/bin/python3", ["-c", Self.source, reader.socket, socket, String(resets)], errors: log)
+      "/usr/bin/python3", ["-c", Self.source, reader.socket, socket, String(resets), String(seconds)], errors: log)
     guard program.nextLine() == "listening" else {
       let said = (try? wholeText(of: log)) ?? ""
       throw TestPCSC.StartError(description: "the other program does not listen: \(said.suffix(400))")
     }
   }
 
-  /// The next lines, each within a minute: `reset` before a transaction of the tested program, `used` after it.
+  /// The next lines, each within a minute: `reset` before a transaction of the tested program, `held` before
+  /// one that had to wait, `used` after it.
   package func lines(_ count: Int) -> [String] {
     var lines: [String] = []
     while lines.count < count, let line = program.nextLine() { lines.append(line) }

@@ -58,7 +58,12 @@ struct card {
 
 enum card_opening { card_is_open, card_is_unreadable, card_is_gone };
 
-/// Connects to a card, and keeps other programs from it until it is closed.
+/// The time limit for `card_open` that callers set: another program may be using the card, for example a security key
+/// that waits for a touch.
+enum { card_open_seconds = 40 };
+
+/// Connects to a card, and keeps other programs from it until it is closed. Waits for the end of what other programs do
+/// with it.
 enum card_opening card_open(SCARDCONTEXT context, const char *reader, struct card *card);
 
 /// Resets a card, and leaves it to other programs.

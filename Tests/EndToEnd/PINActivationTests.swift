@@ -46,8 +46,8 @@ extension EndToEnd {
         let outcome = try await enrollment.outcome()
         #expect(outcome.exit == .code(77))
         let reason =
-          "canceled at the panel. The enrollment is not complete: run the same command with the same URI, or the same "
-          + "typed code, again within ten minutes; later it needs a new one"
+          "canceled at the panel. The enrollment is not complete: run the same command with the same URI or typed code "
+          + "again, while the code is valid, at most ten minutes after this; later it needs a new one"
         #expect(outcome.errors.hasSuffix(reason), "\(outcome.errors)")
         try await token.shows("must be enrolled (again)")
         #expect(try await token.accounts().map(\.stage) == ["enrolling"])

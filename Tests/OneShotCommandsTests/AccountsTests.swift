@@ -47,10 +47,10 @@ import Vault
   func remedies() async throws {
     let lines = [
       "ann  auth.example.org  active",
-      "ben  auth.example.org  enrolling  run the same `approval-token enroll` with the same URI again, while it is "
-        + "valid, or with a new one",
+      "ben  auth.example.org  enrolling  run the same `approval-token enroll` with the same URI or typed code again, "
+        + "while it is valid; otherwise `approval-token remove ben`, then enroll with a new one",
       "cyd  auth.example.org  must-enroll-again  `approval-token reenroll cyd`",
-      "dan  auth.example.org  must-enroll-again  enroll it again with a new URI",
+      "dan  auth.example.org  must-enroll-again  `approval-token remove dan`, then enroll with a new URI",
     ]
     try await withAccounts([
       ("ann", .active, hasPIN: true), ("ben", .enrolling, hasPIN: false), ("cyd", .mustEnrollAgain, hasPIN: true),
@@ -71,8 +71,9 @@ import Vault
       let result = try Doctor.checkAccounts(try state.openVault(creating: false))
       #expect(result.verdict == .bad && result.subject == "accounts")
       let text =
-        "ben is not enrolled completely: run the same `approval-token enroll` with the same URI again, while it is "
-        + "valid, or with a new one; cyd must be enrolled again: `approval-token reenroll cyd`"
+        "ben is not enrolled completely: run the same `approval-token enroll` with the same URI or typed code again, "
+        + "while it is valid; otherwise `approval-token remove ben`, then enroll with a new one; cyd must be enrolled "
+        + "again: `approval-token reenroll cyd`"
       #expect(result.text == text)
     }
     try await withAccounts([("ann", .active, hasPIN: true)]) { state in
@@ -81,11 +82,60 @@ import Vault
     }
   }
 
-  /// Fails if a token whose only account can approve nothing is well.
+  /// With the same name, the enrollment with the new URI is refused; with another one, the lost account stays, and with
+  /// it the fault.
+  @Test("A push token that its server has deleted is removed before a new one is enrolled") func lostPushToken()
+    async throws
+  {
+    try await withAccounts(kind: "privacyidea", [("vpn", .mustEnrollAgain, hasPIN: false)]) { state in
+      let result = try Doctor.checkAccounts(try state.openVault(creating: false))
+      #expect(result.verdict == .bad)
+      #expect(
+        result.text == "vpn must be enrolled again: `approval-token remove vpn`, then enroll with a new URI")
+    }
+  }
+
+  /// AM refuses the same URI again, but may know the account.
+  @Test("An account of PingAM that waits for its first message is no fault, unless another one is") func waiting()
+    async throws
+  {
+    let text =
+      "work is not enrolled completely: the first login makes it active, if PingAM knows it; otherwise "
+      + "`approval-token remove work`, then enroll with a new QR code"
+    try await withAccounts(kind: "pingam", [("work", .enrolling, hasPIN: false)]) { state in
+      let result = try Doctor.checkAccounts(try state.openVault(creating: false))
+      #expect(result.verdict == .note && result.text == text)
+    }
+    try await withAccounts(
+      kind: "pingam", [("home", .mustEnrollAgain, hasPIN: false), ("work", .enrolling, hasPIN: false)]
+    ) { state in
+      let result = try Doctor.checkAccounts(try state.openVault(creating: false))
+      #expect(result.verdict == .bad)
+      #expect(
+        result.text == "home must be enrolled again: `approval-token remove home`, then enroll with a new URI; \(text)")
+    }
+  }
+
+  /// What doctor finds, and its exit code.
+  private func diagnosis(_ state: StateOption) async throws -> (faults: Set<String>, exit: Int32) {
+    let doctor = try Doctor.parse(["--state", state.directory])
+    let faults = Set(try await doctor.findings().filter { $0.verdict == .bad }.map(\.subject))
+    do { try await doctor.perform() } catch let exit as ExitCode { return (faults, exit.rawValue) }
+    return (faults, 0)
+  }
+
+  /// The machine may have faults of its own: only what differs from an active account counts. Fails if a token whose
+  /// only account can approve nothing is well.
   @Test("An enrollment that was not completed is a fault") func exitCode() async throws {
     try await withAccounts(kind: "oath", [("ben", .enrolling, hasPIN: false)]) { state in
-      let doctor = try Doctor.parse(["--state", state.directory])
-      await #expect(throws: ExitCode(1)) { try await doctor.perform() }
+      let ill = try await diagnosis(state)
+      let vault = try state.openVault(creating: false)
+      var account = try vault.account(AccountID("ben"))
+      account.stage = .active
+      try vault.put(account)
+      let well = try await diagnosis(state)
+      #expect(ill.faults.subtracting(well.faults) == ["accounts"] && well.faults.isSubset(of: ill.faults))
+      #expect(ill.exit == 1 && well.exit == (well.faults.isEmpty ? 0 : 1))
     }
   }
 }

@@ -96,6 +96,16 @@ import Vault
     }
   }
 
+  /// Without a name, the command opens no device.
+  @Test("For a fault of the board, the check of that board is named") func board() {
+    var status = ServiceStatus(running: true, accounts: 1, mustEnroll: 0)
+    status.board = "raspberry-pi-4"
+    status.troubles = ["the keypad is unplugged"]
+    let result = Doctor.check(Result<ServiceStatus, any Error>.success(status))
+    #expect(result.verdict == .bad)
+    #expect(result.text.hasSuffix("unplugged. Stop the service, and run `approval-token board check raspberry-pi-4`"))
+  }
+
   @Test("Storage that refuses writes is reported, and the attempt leaves no file") func writing() async throws {
     try await withFolder { folder in
       #expect(Doctor.checkWriting(in: folder).isEmpty)

@@ -31,6 +31,25 @@ private func useHome(_ home: String) {
   setenv("HOME", home, 1)
 }
 
+/// For a process of its own.
+private func useOwnToken(beside root: String) throws {
+  try InstalledService.$root.withValue(root) {
+    let state = try Accounts.parse([]).state
+    let enroll = try Enroll.parse(["-"])
+    try state.prepareDirectory()
+    let vault = "\(state.directory)/vault.sqlite3"
+    close(open(vault, O_CREAT | O_WRONLY, 0o600))
+    #expect(throws: CommandError.self) { try enroll.checkState() }
+    #expect(throws: CommandError.self) { try state.requireChoice("") }
+    remove(vault)
+    _ = try state.openVault(creating: true)
+    try enroll.checkState()
+    try state.requireChoice("")
+    #expect(try Accounts.parse([]).list().isEmpty)
+    #expect(try Status.parse([]).withoutService().accounts == 0)
+  }
+}
+
 /// Commands beside a service that is installed as a unit, and the default directory.
 @Suite(.timeLimit(.minutes(5))) struct InstalledServiceTests {
   private func withRoot(withUnit: Bool = true, _ body: (String) throws -> Void) rethrows {
@@ -50,6 +69,21 @@ private func useHome(_ home: String) {
     }
   }
 
+  /// The removal of the package leaves the unit masked: as a link to `/dev/null`.
+  @Test("A masked unit is no installed service, and a link to a unit is one") func maskedUnit() throws {
+    try withRoot(withUnit: false) { root in
+      try #require(symlink("/dev/null", "\(root)/\(unit)") == 0)
+      #expect(!InstalledService.isInstalled)
+      #expect(InstalledService.start(of: "/var/lib/approval-token") == "start `approval-token serve`")
+    }
+    try withRoot { root in
+      try #require(rename("\(root)/\(unit)", "\(root)/etc/unit") == 0)
+      defer { remove("\(root)/etc/unit") }
+      try #require(symlink("../../unit", "\(root)/\(unit)") == 0)
+      #expect(InstalledService.isInstalled)
+    }
+  }
+
   /// Fails if root enrolls a second device, or starts a second token, without the service's directory.
   @Test("Without --state, a command beside an installed service does not use the default directory")
   func withoutState() async {
@@ -60,7 +94,7 @@ private func useHome(_ home: String) {
       try await InstalledService.$root.withValue(root) {
         for words in [
           ["enroll", "-"], ["enroll", "--server", "https://x"], ["serve"], ["device"], ["accounts"], ["log"],
-          ["doctor"],
+          ["doctor"], ["status"],
         ] {
           let command = try #require(try ApprovalTokenCommand.parseAsRoot(words) as? any OneShotCommand)
           await #expect(throws: ExitCode(64), "\(words)") { try await command.perform() }
@@ -74,6 +108,17 @@ private func useHome(_ home: String) {
         }
         #expect(access("\(root)/.local", F_OK) != 0)
       }
+    }
+  }
+
+  /// Fails if a user's own token stops working when the service is installed, too. An empty vault would become another
+  /// token.
+  @Test("A token that is in the default directory already is used beside an installed service") func ownToken() async {
+    await #expect(processExitsWith: .success) {
+      let root = makeRoot(withUnit: true)
+      defer { removeRoot(root) }
+      useHome(root)
+      try useOwnToken(beside: root)
     }
   }
 
@@ -97,7 +142,10 @@ private func useHome(_ home: String) {
         try ControlClient(path: "\(root)/control.sock").call(.status, ServiceStatus.self)
       }
       let text = error?.description ?? ""
-      #expect(text.contains("is not running") && text.contains("-- approval-token … --state /var/lib/approval-token`"))
+      let installed =
+        "the service that is installed here uses another directory: `runuser -u approval-token -- approval-token … "
+        + "--state /var/lib/approval-token`; for this one, start `approval-token serve`"
+      #expect(text.contains("is not running") && text.contains("): " + installed), "\(text)")
     }
   }
 

@@ -5,6 +5,8 @@ package import ServerBackends
 
 extension PingAMBackend: FirstPIN {}
 
+extension PingAMBackend: LateConfirmation {}
+
 extension PingAMBackend: AccountLocks {
   package static let locksWithPolicy = true
 }

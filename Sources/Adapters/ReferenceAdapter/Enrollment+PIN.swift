@@ -25,13 +25,13 @@ extension Enrollment {
     }
   }
 
-  /// The server keeps an account without its PIN for ten minutes from its activation.
+  /// The server keeps an account without its PIN for ten minutes from its activation, and its code may end before.
   private func choosePIN(_ policy: PINPolicy, with pinSetup: PINSetup) async throws -> PIN {
     do { return try await pinSetup.choose(policy) } catch let ending as PanelDialog.EntryError {
       throw UnfinishedEnrollmentError(
         ending,
-        remedy: "run the same command with the same URI, or the same typed code, again within ten minutes; later it "
-          + "needs a new one")
+        remedy: "run the same command with the same URI or typed code again, while the code is valid, at most ten "
+          + "minutes after this; later it needs a new one")
     }
   }
 

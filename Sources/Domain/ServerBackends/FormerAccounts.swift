@@ -13,6 +13,10 @@ package protocol Reenrollment: ServerBackend {
   ) async throws -> AccountRecord
 }
 
+/// A backend whose server may know an account that is still in the stage `enrolling`, because the answer to the
+/// enrollment was lost: the account's first request then makes it active, without the user.
+package protocol LateConfirmation: ServerBackend {}
+
 /// A backend whose accounts can get their first PIN, which this token verifies, after the enrollment.
 package protocol FirstPIN: ServerBackend {}
 

@@ -4,9 +4,10 @@ package import MobileAuth
 /// One kind of server: recognizes its enrollment URIs, enrolls accounts, and makes the clients of its servers.
 ///
 /// What only some kinds can do is a protocol of its own, which the backend or its client adopts: `AccountLocks`,
-/// `FirstPIN`, `FleetRegistration`, `FormerAccounts`, `MailboxAddressing`, `MessageHistory`, `PushReceiver`,
-/// `ReachCheck`, `Reenrollment` and `TypedActivation` for the backend; `BiometricChecks`, `Deregistration`,
-/// `Disenrollment`, `PollWaking`, `SessionCalls`, `TimeSource`, `UserAuthenticators` and `UserSessions` for the client.
+/// `FirstPIN`, `FleetRegistration`, `FormerAccounts`, `LateConfirmation`, `MailboxAddressing`, `MessageHistory`,
+/// `PushReceiver`, `ReachCheck`, `Reenrollment` and `TypedActivation` for the backend; `BiometricChecks`,
+/// `Deregistration`, `Disenrollment`, `PollWaking`, `SessionCalls`, `TimeSource`, `UserAuthenticators` and
+/// `UserSessions` for the client.
 /// The service asks for the protocol, never for a concrete type.
 package protocol ServerBackend: Sendable {
   /// The `kind` of `TokenServerRecord`. Stored: it must not change.

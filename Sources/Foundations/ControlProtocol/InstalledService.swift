@@ -8,10 +8,9 @@ package enum InstalledService {
   /// Where the file system with its unit begins.
   @TaskLocal package static var root: String = ""
 
+  /// A masked unit, a symbolic link to `/dev/null`, is none: it also remains after the removal of the package.
   package static var isInstalled: Bool {
-    ["/usr/lib", "/lib", "/etc"].contains {
-      access("\(root)\($0)/systemd/system/approval-token.service", F_OK) == 0
-    }
+    ["/usr/lib", "/lib", "/etc"].contains { isRegularFile("\(root)\($0)/systemd/system/approval-token.service") }
   }
 
   /// Whether the directory is the one of a service that is installed here.
@@ -22,14 +21,21 @@ package enum InstalledService {
   /// What starts the service with this state directory, for messages.
   package static func start(of directory: String) -> String {
     if uses(directory) { return "run `systemctl start approval-token`" }
-    let other = isInstalled ? "; the service that is installed here uses another directory: \(call("…"))" : ""
-    return "start `approval-token serve`" + other
+    let start = "start `approval-token serve`"
+    guard isInstalled else { return start }
+    return "the service that is installed here uses another directory: \(call("…")); for this one, \(start)"
   }
 
   /// How a command is run for it, for messages.
   package static func call(_ command: String) -> String {
     "`runuser -u approval-token -- approval-token \(command) --state \(stateDirectory)`"
   }
+}
+
+/// Whether there is one, also behind symbolic links.
+private func isRegularFile(_ path: String) -> Bool {
+  var status = stat()
+  return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
 }
 
 /// The path without symbolic links and slashes at its end; only without those slashes if it does not exist.

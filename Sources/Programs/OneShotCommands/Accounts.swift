@@ -59,7 +59,7 @@ extension Accounts: OneShotCommand {
     return try vault.accountSummaries().map {
       let record = try? vault.account($0.id)
       return Response(
-        $0, record, operations.lock(ifReadable: $0.id), remedy: operations.remedy(for: $0, record))
+        $0, record, operations.lock(ifReadable: $0.id), remedy: operations.remedy(for: $0, record)?.text)
     }
   }
 

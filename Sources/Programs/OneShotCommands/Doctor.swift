@@ -24,31 +24,36 @@ extension Doctor: OneShotCommand {
     try await reporting(json) {
       try state.requireVault()
       if forgetServerTimes { try state.openVault(creating: false).forgetKnownTimes() }
-      let environment = TokenEnvironment.system()
-      let service = Result { try state.serviceStatus() }
-      var findings: [CheckResult] = []
-      do {
-        let secret = try state.deviceSecret()
-        findings.append(Self.check(secret.source))
-        let vault = try state.openVault(creating: false, readOnly: true)
-        findings.append(try Self.checkAudit(vault))
-        findings.append(try Self.checkClock(vault, now: environment.wallClockMilliseconds / 1000))
-        findings += try await checkServers(vault, beside: service, in: environment)
-        findings.append(try Self.checkAccounts(vault))
-      } catch let fault as StateStoreError {
-        findings.append(CheckResult(verdict: .bad, subject: "vault", text: "\(fault)"))
-      }
-      findings.append(Self.checkSpace(in: state.directory))
-      findings += Self.checkWriting(in: state.directory)
-      findings.append(Self.check(service))
-      findings.append(Self.checkMemory())
-      findings.append(Self.checkSwap())
-      findings += Self.checkRegisters()
+      let findings = try await self.findings()
       json.print(findings) { findings in
         findings.map { "\(Self.mark($0.verdict))  \($0.subject): \($0.text)" }.joined(separator: "\n")
       }
       if findings.contains(where: { $0.verdict == .bad }) { throw ExitCode(1) }
     }
+  }
+
+  func findings() async throws -> [CheckResult] {
+    let environment = TokenEnvironment.system()
+    let service = Result { try state.serviceStatus() }
+    var findings: [CheckResult] = []
+    do {
+      let secret = try state.deviceSecret()
+      findings.append(Self.check(secret.source))
+      let vault = try state.openVault(creating: false, readOnly: true)
+      findings.append(try Self.checkAudit(vault))
+      findings.append(try Self.checkClock(vault, now: environment.wallClockMilliseconds / 1000))
+      findings += try await checkServers(vault, beside: service, in: environment)
+      findings.append(try Self.checkAccounts(vault))
+    } catch let fault as StateStoreError {
+      findings.append(CheckResult(verdict: .bad, subject: "vault", text: "\(fault)"))
+    }
+    findings.append(Self.checkSpace(in: state.directory))
+    findings += Self.checkWriting(in: state.directory)
+    findings.append(Self.check(service))
+    findings.append(Self.checkMemory())
+    findings.append(Self.checkSwap())
+    findings += Self.checkRegisters()
+    return findings
   }
 
   private static func mark(_ verdict: CheckResult.Verdict) -> String {
@@ -184,8 +189,8 @@ extension Doctor: OneShotCommand {
         findings.append(
           CheckResult(
             verdict: .note, subject: "server \(record.id)",
-            text: "no registration with it: enrollment unfinished; run `approval-token enroll` again with the same URI")
-        )
+            text: "no registration with it: enrollment unfinished; run the same `approval-token enroll` with the same "
+              + "URI or typed code again"))
       }
     }
     return findings
@@ -202,23 +207,27 @@ extension Doctor: OneShotCommand {
       return CheckResult(verdict: .bad, subject: "accounts", text: text)
     }
     let operations = Backends(vault).operations
-    let unusable = accounts.compactMap { account in
-      operations.remedy(for: account, try? vault.account(account.id)).map {
-        "\(account.id) \(account.stage == .enrolling ? "is not enrolled completely" : "must be enrolled again"): \($0)"
-      }
+    var unusable: [String] = []
+    var verdict = CheckResult.Verdict.note
+    for account in accounts {
+      guard let remedy = operations.remedy(for: account, try? vault.account(account.id)) else { continue }
+      let state = account.stage == .enrolling ? "is not enrolled completely" : "must be enrolled again"
+      unusable.append("\(account.id) \(state): \(remedy.text)")
+      if !remedy.mayBecomeActive { verdict = .bad }
     }
     return unusable.isEmpty
       ? CheckResult(verdict: .good, subject: "accounts", text: "\(accounts.count)")
-      : CheckResult(verdict: .bad, subject: "accounts", text: unusable.joined(separator: "; "))
+      : CheckResult(verdict: verdict, subject: "accounts", text: unusable.joined(separator: "; "))
   }
 
-  private static func check(_ service: Result<ServiceStatus, any Error>) -> CheckResult {
+  static func check(_ service: Result<ServiceStatus, any Error>) -> CheckResult {
     do {
       let status = try service.get()
       if let troubles = status.troubles, !troubles.isEmpty {
         return CheckResult(
-          verdict: .bad, subject: "board", text: "\(troubles.joined(separator: "; ")). Run `approval-token board check`"
-        )
+          verdict: .bad, subject: "board",
+          text: "\(troubles.joined(separator: "; ")). Stop the service, and run `approval-token board check "
+            + "\(status.board ?? "BOARD")`")
       }
       let processes =
         status.isNetworkSeparate == true

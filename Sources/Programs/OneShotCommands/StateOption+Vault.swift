@@ -31,8 +31,7 @@ extension StateOption {
       .badData, "no token state in \(directory): run `approval-token enroll` first, or choose another --state")
   }
 
-  /// - Throws: if a vault is missing because it was looked for in the default directory, and not in that of the service
-  ///   that is installed here.
+  /// - Throws: if there is no vault in the default directory, which is not that of the service that is installed here.
   func requireServiceChoice() throws(CommandError) {
     try requireChoice("give this command --state \(InstalledService.stateDirectory) (docs/usage.md, \"As a service\")")
   }

@@ -11,7 +11,9 @@ extension Status: OneShotCommand {
   }
 
   /// What is known without a running service. The vault may be one that only the service can open.
+  /// - Throws: also if the service that is installed here, and may run, uses another directory.
   func withoutService() throws -> ServiceStatus {
+    try state.requireServiceChoice()
     var status: ServiceStatus
     do {
       let accounts = try state.openVault(creating: false).accountSummaries()

@@ -66,7 +66,7 @@ package enum AccountError: ReportedError, Equatable {
     case .tooManyOrigins(let account):
       "\(account) may call \(AccountRecord.mostOrigins) origins already; remove one with `allow --remove`"
     case .notEnrollable(let account, let why):
-      "account \(account) cannot be enrolled again with its PIN: \(why); enroll it with a new code"
+      "account \(account) cannot be enrolled again with its PIN: \(why); see `approval-token accounts`"
     case .noKeypad(let account): "account \(account) has no PIN; a PIN requires a keypad, and this board has none"
     case .pinChangedMeanwhile: "another command changed the PIN meanwhile; this change was discarded"
     case .pinUnconfirmed(let why):

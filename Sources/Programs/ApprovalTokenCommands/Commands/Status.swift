@@ -8,7 +8,10 @@ import MobileAuth
 package struct Status: DaemonCommand {
   package static let configuration = CommandConfiguration(
     commandName: "status", abstract: "Show whether the token is running and connected, and what its LED means.",
-    discussion: "Exits with 69 if no service runs; the accounts are then read from the vault, if it can be opened.")
+    discussion: """
+      Exits with 69 if no service runs; the accounts are then read from the vault, if it can be opened. Exits with 64 \
+      without --state if a service is installed that uses another directory, and there is no token in the default one.
+      """)
 
   @OptionGroup package var state: StateOption
   @OptionGroup package var json: JSONOption
@@ -54,7 +57,10 @@ package struct Status: DaemonCommand {
         "PIN       \(pin.account): \(pin.previousFailureCount) wrong, \(pin.remainingFailureCount) of "
           + "\(pin.maxFailureCount) attempts left")
     }
-    for account in status.lost ?? [] { lines.append("lost      \(account): removed from this token; enroll it again") }
+    for account in status.lost ?? [] {
+      lines.append(
+        "lost      \(account): must be enrolled again; `approval-token accounts` says how, if it still lists it")
+    }
     if let account = status.loggedIn { lines.append("logged in \(account)") }
     if let pending = status.pending { lines.append("pending   \(pending)") }
     if let panel = status.panel {

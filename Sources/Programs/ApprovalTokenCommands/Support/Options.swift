@@ -33,14 +33,20 @@ package struct StateOption: ParsableArguments {
   package var isDefault: Bool { chosen == nil && environment("STATE_DIRECTORY") == nil }
 
   /// Refuses the default directory where a service is installed: it is not the service's, and what a command makes or
-  /// misses there is that of another token.
+  /// misses there is that of another token. A token that is in the default directory already can be used.
   /// - Parameter remedy: what to do for the service.
   package func requireChoice(_ remedy: String) throws(CommandError) {
-    guard isDefault, InstalledService.isInstalled, !InstalledService.uses(directory) else { return }
+    guard isDefault, !hasToken, InstalledService.isInstalled, !InstalledService.uses(directory) else { return }
     throw CommandError(
       .usage,
       "the service that is installed here uses \(InstalledService.stateDirectory), not \(directory): \(remedy). For "
         + "another token, name its directory with --state")
+  }
+
+  /// Whether the directory has a vault. An empty file is none: it would become a new one.
+  private var hasToken: Bool {
+    var status = stat()
+    return stat(directory + "/vault.sqlite3", &status) == 0 && status.st_size > 0
   }
 
   package var controlSocket: String { ControlRequest.socket(in: directory) }

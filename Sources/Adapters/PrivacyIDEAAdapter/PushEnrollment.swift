@@ -217,7 +217,7 @@ package struct PushEnrollment: Sendable {
     return open
   }
 
-  /// Gives up an enrollment whose time is over.
+  /// Ends an enrollment that has expired.
   private func requireTime(for open: OpenEnrollment, _ account: AccountRecord, _ credentials: PushCredentials) throws {
     guard let end = open.giveUpAt, environment.wallClockMilliseconds >= end else { return }
     try abandon(account, credentials, "it has expired")

@@ -12,7 +12,7 @@ enum Attempts {
     var patience = 1
   }
 
-  /// With so many calls for which no connection waits any more, none begins. Each keeps a thread.
+  /// The limit of calls for which no connection waits any more: at the limit, no call begins. Each keeps a thread.
   static let mostAbandoned = 4
 
   /// After a time-out the next plan is used: an address that does not respond may keep others from being tried. The
@@ -38,7 +38,7 @@ enum Attempts {
   /// Several connections can have used the same plan at the same time.
   static func noteTimeOut(of plan: Int) { proceed(from: plan, to: (plan + 1) % plans.count) }
 
-  /// The broker may have no address of a kind. What fails with all of them begins anew.
+  /// The broker may have no address of a kind. After a failure with all of them, the first plan is used.
   static func noteFailure(of plan: Int) { proceed(from: plan, to: plans[plan].source == nil ? 0 : plan + 1) }
 
   private static func proceed(from plan: Int, to next: Int) {

@@ -58,8 +58,8 @@ struct card {
 
 enum card_opening { card_is_open, card_is_unreadable, card_is_gone };
 
-/// The time limit for `card_open` that callers set: another program may be using the card, for example a security key
-/// that waits for a touch.
+/// The time limit that callers set for `card_open`: another program may use the card meanwhile, for example a security
+/// key that waits for a touch.
 enum { card_open_seconds = 40 };
 
 /// Connects to a card, and keeps other programs from it until it is closed. Waits for the end of what other programs do

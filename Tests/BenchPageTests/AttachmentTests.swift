@@ -90,6 +90,34 @@ import UnixSockets
     extendLifetime(socket)
   }
 
+  @Test("A token that accepts no further connection runs; a press there fails") func fullToken() async throws {
+    var template = Array("/tmp/full-token-XXXXXX".utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+    let path = ControlRequest.socket(in: folder)
+    defer {
+      unlink(path)
+      remove(folder)
+    }
+    let socket = try UnixSocket.listening(at: path)
+    let waiting = (0..<100).map { _ in try? UnixSocket.connected(to: path, waits: false) }
+    #expect(waiting.contains { $0 == nil })
+    let token = TokenProgram(program: "/bin/false", folder: folder, attachedTo: folder)
+    let button = HeldButton(token: token) { _, _, _ in }
+    let outcome = Outcome()
+    // In a task, which waits for the end of the listener at the most.
+    Task {
+      guard await token.isRunning else { return outcome.set(.success(())) }
+      do {
+        _ = try await button.begin(.approve)
+        outcome.set(.success(()))
+      } catch { outcome.set(.failure(error)) }
+    }
+    try await outcome.wait()
+    #expect(outcome.error?.contains(path) == true)
+    extendLifetime((socket, waiting))
+  }
+
   @Test("A token server that does not answer is named") func noServer() async throws {
     let portal = Portal(
       url: "https://127.0.0.1:1", account: try PortalFile(parsing: "user = a:b"), curlFile: "f", callback: "http://c")

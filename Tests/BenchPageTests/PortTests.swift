@@ -32,10 +32,16 @@ import Testing
       access: access, files: try PageFiles(folder: root.appending(path: "Sources/Programs/BenchPage/Page").path),
       feed: Feed(), calls: [:], description: { .null })
     let bench = Bench(Bench.Plan(programs: "/none", folder: "/none", users: ["alice"]))
-    let streams = Streams(application: page.application(port: port), access: access, ending: BenchEnd(bench) {})
+    let outcome = Outcome()
+    let streams = Streams(
+      application: page.application(port: port), access: access,
+      ending: BenchEnd(bench, limit: .zero) { outcome.set($0) })
     let error = await #expect(throws: BenchError.self) { try await streams.run() }
     #expect(
       error?.description
         == "cannot listen on port \(port) of 127.0.0.1: Address already in use; choose another with --port")
+    // It began the end: whatever does not end then, it is reported.
+    try await outcome.wait()
+    #expect(outcome.error == error?.description)
   }
 }

@@ -2,6 +2,7 @@
 import ControlProtocol
 import Foundation
 import Glibc
+import Synchronization
 import Testing
 import UnixSockets
 
@@ -82,6 +83,27 @@ import UnixSockets
     extendLifetime(socket)
   }
 
+  @Test("A service that accepts no further connection runs, and does not answer") func noPlace() async throws {
+    let path = path()
+    let listener = try UnixSocket.listening(at: path)
+    defer { unlink(path) }
+    let waiting = (0..<100).map { _ in try? UnixSocket.connected(to: path, waits: false) }
+    #expect(waiting.contains { $0 == nil })
+    let outcome = Outcome()
+    // In a thread, which waits for the end of the listener at the most.
+    Thread.detachNewThread {
+      let client = ControlClient(path: path)
+      outcome.add(client.isServiceRunning ? "runs" : "does not run")
+      do {
+        try ControlClient.$patience.withValue(1) { _ = try client.call(.status, Done.self) }
+        outcome.add("has answered")
+      } catch { outcome.add("\(error)") }
+    }
+    for _ in 0..<600 where outcome.words.count < 2 { try await Task.sleep(for: .milliseconds(100)) }
+    #expect(outcome.words == ["runs", "the service does not answer at \(path); see its log"])
+    extendLifetime((listener, waiting))
+  }
+
   @Test("A path that does not fit is refused") func aPathThatDoesNotFitIsRefused() {
     let path = "/tmp/" + String(repeating: "x", count: 200)
     #expect(throws: UnixSocket.SocketError.pathTooLong(path)) { try UnixSocket.listening(at: path) }
@@ -136,4 +158,12 @@ import UnixSockets
       for _ in 0..<1000 { try server.write(line: [UInt8](repeating: 65, count: 4096)) }
     }
   }
+}
+
+/// What a thread has seen, in this order.
+private final class Outcome: Sendable {
+  private let list = Mutex<[String]>([])
+
+  var words: [String] { list.withLock { $0 } }
+  func add(_ word: String) { list.withLock { $0.append(word) } }
 }

@@ -29,13 +29,13 @@ package struct ControlClient: Sendable {
   }
 
   /// Sends one request and passes answers to `take` until it returns false or the service ends the connection.
-  /// - Parameter seconds: as for `call`.
+  /// - Parameter seconds: as for `call`. For a place at the service, the longest wait is `patience` if it is nil.
   package func follow<Answer: Decodable>(
     _ request: ControlRequest, _ type: Answer.Type, within seconds: Int? = nil,
     progress: (String) -> Void = { _ in }, take: (Answer) throws -> Bool
   ) throws {
     do {
-      let socket = try UnixSocket.connected(to: path)
+      let socket = try UnixSocket.connected(to: path, within: seconds ?? Self.patience)
       if let seconds { socket.setTimeout(seconds: seconds) }
       try Self.send(request, on: socket)
       while let line = try socket.readLine() {
@@ -57,8 +57,8 @@ package struct ControlClient: Sendable {
     }
   }
 
-  /// Whether a service accepts connections at this moment.
-  package var isServiceRunning: Bool { (try? UnixSocket.connected(to: path)) != nil }
+  /// Whether a service listens at this moment, also one that accepts no further connection. Does not wait.
+  package var isServiceRunning: Bool { (try? UnixSocket.isInUse(path)) == true }
 
   private static func explain(_ failure: UnixSocket.SocketError, _ path: String) -> CommandError {
     let directory = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."

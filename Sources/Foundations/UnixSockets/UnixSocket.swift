@@ -34,9 +34,16 @@ package final class UnixSocket: @unchecked Sendable {
 
   deinit { close(descriptor) }
 
-  /// - Parameter waits: whether to wait until the listener has a place for the connection.
-  package static func connected(to path: String, waits: Bool = true) throws(SocketError) -> UnixSocket {
+  /// - Parameters:
+  ///   - seconds: the longest wait for a place at the listener, and later the timeout for a write without progress; nil
+  ///     for none.
+  ///   - waits: whether to wait until the listener has a place for the connection.
+  /// - Throws: EAGAIN if the listener has no place, after the wait.
+  package static func connected(
+    to path: String, within seconds: Int? = nil, waits: Bool = true
+  ) throws(SocketError) -> UnixSocket {
     let socket = try UnixSocket.make(waits ? 0 : Int32(SOCK_NONBLOCK.rawValue))
+    if let seconds { socket.setTimeout(SO_SNDTIMEO, seconds: seconds) }
     let code = try withAddress(path) { connect(socket.descriptor, $0, $1) }
     guard code == 0 else { throw .call("connect \(path)", errno: errno) }
     return socket
@@ -60,7 +67,8 @@ package final class UnixSocket: @unchecked Sendable {
     return socket
   }
 
-  private static func isInUse(_ path: String) throws(SocketError) -> Bool {
+  /// Whether a process listens at `path`. Does not wait.
+  package static func isInUse(_ path: String) throws(SocketError) -> Bool {
     let socket = try UnixSocket.make(Int32(SOCK_NONBLOCK.rawValue))
     let code = try withAddress(path) { connect(socket.descriptor, $0, $1) }
     // EAGAIN: the listener has no place for another connection.
@@ -89,10 +97,12 @@ package final class UnixSocket: @unchecked Sendable {
 
   /// Sets the timeout for a read or write without progress.
   package func setTimeout(seconds: Int) {
+    for option in [SO_RCVTIMEO, SO_SNDTIMEO] { setTimeout(option, seconds: seconds) }
+  }
+
+  private func setTimeout(_ option: Int32, seconds: Int) {
     var timeout = timeval(tv_sec: seconds, tv_usec: 0)
-    let size = socklen_t(MemoryLayout<timeval>.size)
-    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, size)
-    setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, size)
+    setsockopt(descriptor, SOL_SOCKET, option, &timeout, socklen_t(MemoryLayout<timeval>.size))
   }
 
   /// The next line without its line feed; nil at end of stream.

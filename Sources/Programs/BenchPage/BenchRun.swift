@@ -13,10 +13,12 @@ struct BenchRun<Page: ApplicationProtocol>: Sendable {
   let access: Access
   let application: Page
 
-  /// Returns some seconds after the end begins, whatever browsers and programs do. No program of the bench runs then.
+  /// Returns some seconds after the end begins, whatever browsers and programs do. A program of the bench that runs
+  /// then, because its end takes too long, ends with this process.
+  /// - Throws: the error that began the end.
   func run() async throws {
     let (results, result) = AsyncStream.makeStream(of: Result<Void, any Error>.self)
-    let ending = BenchEnd(bench) { result.yield(.success(())) }
+    let ending = BenchEnd(bench) { result.yield($0) }
     let service = ServiceGroup(configuration: configuration(ending))
     // In a task of its own: what does not end is left behind.
     Task {
@@ -27,7 +29,7 @@ struct BenchRun<Page: ApplicationProtocol>: Sendable {
     }
     let first = await results.first { _ in true }
     // Also what was started while the end began.
-    await bench.end()
+    await wait(atMost: .seconds(6)) { [bench] in await bench.end() }
     do { try first?.get() } catch is CancellationError {
       // Connections were closed in the middle of a request.
     }
@@ -51,31 +53,56 @@ struct BenchRun<Page: ApplicationProtocol>: Sendable {
 
 /// The end of the bench, which begins once: it ends the programs and the streams of the pages, for which requests wait.
 final class BenchEnd: Sendable {
-  /// More than an orderly end takes, with programs that must be killed.
-  private static let limit = Duration.seconds(7)
+  private struct State {
+    var hasBegun = false
+    var error: (any Error)?
+  }
 
   private let bench: Bench
-  private let gaveUp: @Sendable () -> Void
-  private let hasBegun = Mutex(false)
+  private let limit: Duration
+  private let gaveUp: @Sendable (Result<Void, any Error>) -> Void
+  private let state = Mutex(State())
 
-  /// - Parameter gaveUp: called when the end has taken too long.
-  init(_ bench: Bench, gaveUp: @escaping @Sendable () -> Void) {
-    self.bench = bench
+  /// - Parameters:
+  ///   - limit: more than an orderly end takes, with programs that must be killed.
+  ///   - gaveUp: called when the end has taken too long, with the first error that was given to `begin`.
+  init(
+    _ bench: Bench, limit: Duration = .seconds(7), gaveUp: @escaping @Sendable (Result<Void, any Error>) -> Void
+  ) {
+    (self.bench, self.limit) = (bench, limit)
     self.gaveUp = gaveUp
   }
 
-  func begin() {
-    let isFirst = hasBegun.withLock { hasBegun in
-      defer { hasBegun = true }
-      return !hasBegun
+  /// - Parameter error: why the bench ends; nil if it was told to.
+  func begin(_ error: (any Error)? = nil) {
+    let isFirst = state.withLock { state in
+      defer { state.hasBegun = true }
+      state.error = state.error ?? error
+      return !state.hasBegun
     }
     guard isFirst else { return }
     Task { await bench.end() }
     Task {
-      try? await Task.sleep(for: Self.limit)
-      gaveUp()
+      try? await Task.sleep(for: limit)
+      let error = state.withLock { $0.error }
+      if let error { gaveUp(.failure(error)) } else { gaveUp(.success(())) }
     }
   }
+}
+
+/// Waits for the end of `body`, which is left behind after `limit`, whatever it does.
+func wait(atMost limit: Duration, _ body: @escaping @Sendable () async -> Void) async {
+  let (ends, end) = AsyncStream.makeStream(of: Never.self)
+  Task {
+    await body()
+    end.finish()
+  }
+  let timer = Task {
+    try await Task.sleep(for: limit)
+    end.finish()
+  }
+  for await _ in ends {}
+  timer.cancel()
 }
 
 /// Serves the page. Its shutdown waits for open responses, so the pages' streams must end first.
@@ -95,15 +122,21 @@ struct Streams<Page: ApplicationProtocol>: Service {
     } catch {
       // What fails because the end has begun is no failure.
       guard !Task.isShuttingDownGracefully else { return }
-      guard let failure = error as? IOError else { throw error }
-      let why = String(cString: strerror(failure.errnoCode))
-      throw BenchError("cannot listen on port \(access.port) of 127.0.0.1: \(why); choose another with --port")
+      let failure = explained(error)
+      ending.begin(failure)
+      throw failure
     }
+  }
+
+  private func explained(_ error: any Error) -> any Error {
+    guard let failure = error as? IOError else { return error }
+    let why = String(cString: strerror(failure.errnoCode))
+    return BenchError("cannot listen on port \(access.port) of 127.0.0.1: \(why); choose another with --port")
   }
 }
 
 /// Checks the programs that run already, starts the others, and then lets browsers in.
-private struct Starter: Service {
+struct Starter: Service {
   let bench: Bench
   let access: Access
   let ending: BenchEnd
@@ -124,7 +157,9 @@ private struct Starter: Service {
       }
     } catch {
       // What fails because the end has begun is no failure.
-      guard Task.isShuttingDownGracefully else { throw error }
+      guard !Task.isShuttingDownGracefully else { return }
+      ending.begin(error)
+      throw error
     }
   }
 }

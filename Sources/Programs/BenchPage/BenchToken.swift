@@ -16,7 +16,7 @@ actor BenchToken {
   private var types: [String] = []
   /// What a command waits for at the panel.
   private var task: Task<Void, Never>?
-  private var watched: Set<String> = []
+  private var requests = OpenRequests()
   /// The last start or end of a program.
   private var changing: Task<Void, any Error>?
 
@@ -145,12 +145,12 @@ actor BenchToken {
       entry["curl_result"] = .text(portal.resultCommand(transaction))
     }
     publish(.portal, .object(entry))
-    if let transaction { watch(transaction, for: exchange.answer?["time_to_live"]?.integer ?? 0) }
+    if let transaction { watch(transaction, at: portal, for: exchange.answer?["time_to_live"]?.integer ?? 0) }
     return .object(["transaction": transaction.map { .text($0) } ?? .null])
   }
 
   func cancelRequest(_ transaction: String) async throws -> JSONValue {
-    guard watched.contains(transaction) else { throw BenchError("that request is not open") }
+    guard requests.contains(transaction) else { throw BenchError("that request is not open") }
     var entry = try await readyPortal.cancel(transaction).entry
     entry["action"] = .text("cancel")
     entry["transaction"] = .text(transaction)
@@ -158,13 +158,13 @@ actor BenchToken {
     return .object([:])
   }
 
-  /// Reads the result four times a second until it is final. A request that expires can stay without a final result.
-  private func watch(_ transaction: String, for milliseconds: Int64) {
-    guard watched.count < 64, watched.insert(transaction).inserted else { return }
+  /// Reads the result until it is final. A request that expires can stay without a final result.
+  private func watch(_ transaction: String, at portal: Portal, for milliseconds: Int64) {
+    guard requests.insert(transaction) else { return }
+    let schedule = ReadSchedule(from: .now, for: Self.watchTime(milliseconds))
     Task {
-      let end = ContinuousClock.now + Self.watchTime(milliseconds)
       var (former, reads) = (JSONValue.null, Int64(0))
-      while ContinuousClock.now < end, let portal {
+      while requests.isWatched(transaction) {
         let found = await portal.result(of: transaction)
         reads += 1
         let answer = found.answer ?? .null
@@ -172,11 +172,12 @@ actor BenchToken {
           former = answer
           publish(found, transaction, reads)
         }
-        if answer.isFinalResult { break }
-        try? await Task.sleep(for: .milliseconds(250))
+        guard let pause = schedule.pause(after: found.status, answer, now: .now) else {
+          requests.remove(transaction)
+          return await publishAudit(of: transaction)
+        }
+        try? await Task.sleep(for: pause)
       }
-      watched.remove(transaction)
-      await publishAudit(of: transaction)
     }
   }
 
@@ -267,11 +268,6 @@ extension JSONValue {
     .object([
       "meaning": led["meaning"] ?? .null, "color": led["color"] ?? .null, "at_ms": self["at_ms"] ?? .null,
     ])
-  }
-
-  /// Whether a portal that reads this result need not read it again.
-  fileprivate var isFinalResult: Bool {
-    self["is_authenticated"]?.bool == true || self["not_authenticated_reason"].map { $0 != .null } == true
   }
 }
 

@@ -37,7 +37,7 @@ actor HeldButton {
     let path = socketPath
     // Two buttons that are down are no press; the token answers that.
     let (connection, done) = try await onThread {
-      let connection = try UnixSocket.connected(to: path)
+      let connection = try UnixSocket.connected(to: path, within: 2)
       connection.setTimeout(seconds: 2)
       try connection.write(line: ControlRequest.pressButton(button).line)
       guard let line = try connection.readLine(within: 2) else { throw BenchError("the token does not answer") }

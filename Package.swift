@@ -27,6 +27,9 @@ let optimized: [SwiftSetting] =
   hasFuzzer || Context.environment["NOT_OPTIMIZED"] != nil
   ? [] : [.unsafeFlags(["-O"], .when(configuration: .debug))]
 
+/// Commands and services wait more than they compute: their release builds are small rather than fast.
+let small: [SwiftSetting] = [.unsafeFlags(["-Osize"], .when(configuration: .release))]
+
 /// The layers are the folders of `Sources/`.
 enum Layer: String { case system, foundations, domain, adapters, hardware, server, testKit, programs }
 
@@ -49,7 +52,7 @@ func module(
 ) -> Target {
   .target(
     name: name, dependencies: dependencies, path: path(name, layer), resources: resources,
-    swiftSettings: strictness + optimized)
+    swiftSettings: strictness + optimized + (layer == .programs ? small : []))
 }
 
 /// Links the Swift libraries into debug builds of a program, too: tests start programs thousands of times, and the

@@ -30,7 +30,7 @@ final class Outcome: Sendable {
     Bench(Bench.Plan(programs: "/none", folder: "/none", users: ["alice"], state: state))
   }
 
-  @Test("An end that takes too long has no error if it was told to begin") func told() async throws {
+  @Test("An end that takes too long is no error if the user began it") func told() async throws {
     let outcome = Outcome()
     BenchEnd(bench(), limit: .zero) { outcome.set($0) }.begin()
     try await outcome.wait()

@@ -22,6 +22,7 @@ final class PermissionsOnTheBench {
     // udevd reads rules again only when it has nothing else to do, and answers after that.
     let status = system(
       """
+      udevadm settle --timeout=20
       grep -q ^approval-token: /etc/group || echo approval-token:x:\(Self.group): >>/etc/group
       mkdir -p /etc/udev/rules.d && cp udev/70-approval-token.rules /etc/udev/rules.d/ &&
         echo '\(Self.keypadRule)' >/etc/udev/rules.d/71-approval-token-keypad.rules && udevadm control --reload &&
@@ -33,8 +34,8 @@ final class PermissionsOnTheBench {
   deinit {
     _ = system(
       """
-      rm -f \(Self.permission) /etc/udev/rules.d/7*-approval-token*
-      udevadm control --reload; panel unplug 2>/dev/null
+      panel unplug 2>/dev/null
+      rm -f \(Self.permission) /etc/udev/rules.d/7*-approval-token*; udevadm control --reload
       """)
   }
 

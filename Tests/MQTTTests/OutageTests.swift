@@ -152,13 +152,25 @@ struct OutageTests {
         for _ in 1...3 { Attempts.noteTimeOut(of: plan) }
         plans.append(try Attempts.begin())
       }
-      // No address of this kind. The last plan, which has time for the second of the other kind, stays while it works.
+      // No address of this kind. The last plan has time for the second of the other kind.
       for plan in [2, 1, 3, 0] {
         Attempts.noteFailure(of: plan)
         plans.append(try Attempts.begin())
       }
       #expect(plans == [0, 1, 2, 3, 3, 0, 0])
       #expect(Attempts.plans[3].source == nil && Attempts.plans[3].patience > 1)
+      // What has connected is used again. Neither a refusal nor silence of the broker then leads to the long plan.
+      for end in [Attempts.noteFailure, Attempts.noteTimeOut] {
+        Attempts.noteTimeOut(of: 0)
+        Attempts.noteConnection(by: 1)
+        plans.append(try Attempts.begin())
+        end(1)
+        plans.append(try Attempts.begin())
+      }
+      for plan in 0...2 { Attempts.noteTimeOut(of: plan) }
+      Attempts.noteConnection(by: 3)
+      plans.append(try Attempts.begin())
+      #expect(plans.suffix(5) == [1, 0, 1, 0, 0])
     }
   }
 

@@ -95,13 +95,14 @@ import Vault
     }
   }
 
-  /// AM refuses the same URI again, but may know the account.
+  /// AM may know the account: its answer was lost.
   @Test("An account of PingAM that waits for its first message is no fault, unless another one is") func waiting()
     async throws
   {
     let text =
-      "work is not enrolled completely: the first login makes it active, if PingAM knows it; otherwise "
-      + "`approval-token remove work`, then enroll with a new QR code"
+      "work is not enrolled completely: the first login makes it active, if PingAM knows it; otherwise run "
+      + "the same `approval-token enroll` again, while the QR code is valid, or `approval-token remove work`, then "
+      + "enroll with a new one"
     try await withAccounts(kind: "pingam", [("work", .enrolling, hasPIN: false)]) { state in
       let result = try Doctor.checkAccounts(try state.openVault(creating: false))
       #expect(result.verdict == .note && result.text == text)

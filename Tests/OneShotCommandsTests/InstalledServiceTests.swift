@@ -75,6 +75,15 @@ private func useOwnToken(beside root: String) throws {
       try #require(symlink("/dev/null", "\(root)/\(unit)") == 0)
       #expect(!InstalledService.isInstalled)
       #expect(InstalledService.start(of: "/var/lib/approval-token") == "start `approval-token serve`")
+      // That of the package stays if an administrator masks the unit.
+      let folders = ["lib", "lib/systemd", "lib/systemd/system"]
+      for name in folders { try #require(mkdir("\(root)/\(name)", 0o700) == 0) }
+      let packaged = "\(root)/lib/systemd/system/approval-token.service"
+      close(open(packaged, O_CREAT | O_WRONLY, 0o600))
+      defer { for name in [packaged] + folders.reversed().map({ "\(root)/\($0)" }) { remove(name) } }
+      #expect(!InstalledService.isInstalled)
+      remove("\(root)/\(unit)")
+      #expect(InstalledService.isInstalled)
     }
     try withRoot { root in
       try #require(rename("\(root)/\(unit)", "\(root)/etc/unit") == 0)

@@ -7,6 +7,8 @@ import ServerBackends
 /// Receives hints from the device's mailbox. A hint only causes the pending list to be read, so a publisher with
 /// access to the topic can do no more than that.
 struct BrokerEventFeed: Sendable {
+  private static let readingInterval = Duration.seconds(60)
+
   let client: DeviceClient
   let broker: any HintBroker
   let environment: TokenEnvironment
@@ -16,9 +18,16 @@ struct BrokerEventFeed: Sendable {
   /// - Throws: always, a `TokenServerError`.
   func run(_ profiles: [String], _ yield: @escaping @Sendable (Hint) -> Void) async throws -> Never {
     let mailbox = try await findMailbox(profiles)
-    // While the broker is unreachable, each attempt at least causes the list to be read.
-    yield(.pendingChanged)
+    // While the broker is unreachable, the list is at least read at each attempt, and once a minute while one lasts.
+    let readings = Task { [environment] in
+      while true {
+        yield(.pendingChanged)
+        try await environment.sleep(for: Self.readingInterval)
+      }
+    }
+    defer { readings.cancel() }
     let why = await broker.read(mailbox, of: client.clientID ?? "") {
+      readings.cancel()
       yield(.connected)
     } take: { message in
       if let event = try? JSON.decode(DeviceEvent.self, from: message) { yield(event.hint) }

@@ -8,9 +8,11 @@ package enum InstalledService {
   /// Where the file system with its unit begins.
   @TaskLocal package static var root: String = ""
 
-  /// A masked unit, a symbolic link to `/dev/null`, is none: it also remains after the removal of the package.
+  /// A masked unit, a symbolic link to `/dev/null`, is none: it also remains after the removal of the package. The
+  /// administrator's file or link counts before that of the package.
   package static var isInstalled: Bool {
-    ["/usr/lib", "/lib", "/etc"].contains { isRegularFile("\(root)\($0)/systemd/system/approval-token.service") }
+    let units = ["/etc", "/usr/lib", "/lib"].map { "\(root)\($0)/systemd/system/approval-token.service" }
+    return units.first(where: exists).map(isRegularFile) ?? false
   }
 
   /// Whether the directory is the one of a service that is installed here.
@@ -30,6 +32,12 @@ package enum InstalledService {
   package static func call(_ command: String) -> String {
     "`runuser -u approval-token -- approval-token \(command) --state \(stateDirectory)`"
   }
+}
+
+/// Whether there is one, or a symbolic link, wherever that leads.
+private func exists(_ path: String) -> Bool {
+  var status = stat()
+  return lstat(path, &status) == 0
 }
 
 /// Whether there is one, also behind symbolic links.

@@ -21,11 +21,12 @@ enum Attempts {
     Plan(source: nil), Plan(source: "0.0.0.0"), Plan(source: "::"), Plan(source: nil, patience: longestPatience),
   ]
   static let longestPatience = 15
-  private static let state = Mutex((abandoned: 0, plan: 0))
+  /// `connected` is the plan that has connected last.
+  private static let state = Mutex((abandoned: 0, plan: 0, connected: Int?.none))
 
   /// - Returns: the number of the plan for the next attempt.
   static func begin() throws(BrokerError) -> Int {
-    let (abandoned, plan) = state.withLock { $0 }
+    let (abandoned, plan, _) = state.withLock { $0 }
     guard abandoned < mostAbandoned else {
       throw .unreachable("\(mostAbandoned) earlier attempts to connect have not ended")
     }
@@ -35,15 +36,26 @@ enum Attempts {
   static func noteAbandoned() { state.withLock { $0.abandoned += 1 } }
   static func noteEndOfAbandoned() { state.withLock { $0.abandoned -= 1 } }
 
-  /// Several connections can have used the same plan at the same time.
+  /// The next attempt uses the same addresses, but does not take long.
+  static func noteConnection(by plan: Int) {
+    state.withLock { state in
+      state.connected = plan
+      if state.plan == plan, plans[plan].patience > 1 { state.plan = 0 }
+    }
+  }
+
   static func noteTimeOut(of plan: Int) { proceed(from: plan, to: (plan + 1) % plans.count) }
 
-  /// The broker may have no address of a kind. After a failure with all of them, the first plan is used.
+  /// The broker may have no address of a kind.
   static func noteFailure(of plan: Int) { proceed(from: plan, to: plans[plan].source == nil ? 0 : plan + 1) }
 
+  /// A plan that has connected says nothing about the others by its first failure: then it is the broker that is away.
+  /// Several connections can have used the same plan at the same time.
   private static func proceed(from plan: Int, to next: Int) {
     state.withLock { state in
-      if state.plan == plan { state.plan = next }
+      guard state.plan == plan else { return }
+      state.plan = state.connected == plan ? 0 : next
+      state.connected = nil
     }
   }
 }

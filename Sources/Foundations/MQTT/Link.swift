@@ -147,6 +147,7 @@ final class Link: Sendable {
       Attempts.noteFailure(of: attempt)
       throw error
     }
+    Attempts.noteConnection(by: attempt)
   }
 
   func put(_ event: LinkEvent) {

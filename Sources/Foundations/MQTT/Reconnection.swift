@@ -3,7 +3,7 @@
 struct Reconnection: Sendable {
   static let firstPause = Duration.seconds(1)
   static let longestPause = Duration.seconds(60)
-  /// A connection that lasted this long was healthy: the backoff starts again.
+  /// A connection that lasted this long was healthy, or an attempt was a long one: the backoff starts again.
   static let healthyAfter = Duration.seconds(60)
 
   /// Uniform in 0..<1.

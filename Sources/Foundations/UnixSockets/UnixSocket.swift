@@ -44,8 +44,10 @@ package final class UnixSocket: @unchecked Sendable {
   ) throws(SocketError) -> UnixSocket {
     let socket = try UnixSocket.make(waits ? 0 : Int32(SOCK_NONBLOCK.rawValue))
     if let seconds { socket.setTimeout(SO_SNDTIMEO, seconds: seconds) }
-    let code = try withAddress(path) { connect(socket.descriptor, $0, $1) }
-    guard code == 0 else { throw .call("connect \(path)", errno: errno) }
+    // A signal, such as SIGCONT, ends a wait with a limit.
+    while try withAddress(path, { connect(socket.descriptor, $0, $1) }) != 0 {
+      guard errno == EINTR else { throw .call("connect \(path)", errno: errno) }
+    }
     return socket
   }
 

@@ -24,7 +24,8 @@ extension AccountOperations {
       if let backend = backend as? any LateConfirmation {
         let server = type(of: backend).displayName
         return AccountRemedy(
-          text: "the first login makes it active, if \(server) knows it; otherwise \(removal) QR code",
+          text: "the first login makes it active, if \(server) knows it; otherwise run the same "
+            + "`approval-token enroll` again, while the QR code is valid, or \(removal) one",
           mayBecomeActive: true)
       }
       return AccountRemedy(

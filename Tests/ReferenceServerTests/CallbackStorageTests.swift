@@ -78,4 +78,16 @@ private struct CountingHandler: LogHandler {
     #expect((1...3 + 2 * pauses).contains(errors.withLock { $0 }))
     #expect(portal.count <= 1 + pauses)
   }
+
+  /// Fails if the last wrong PIN does not delete a profile that has an open transaction with a row that a damaged
+  /// database already has.
+  @Test("A row in the place of a callback is no error", arguments: Engine.allCases)
+  func rowInItsPlace(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
+    for url in ["http://127.0.0.1:1/", "http://127.0.0.1:2/"] {
+      try await temporary.store.write { try $0.insertCallback("t", url: url, of: "portal", dueAt: Timestamp(1)) }
+    }
+    let jobs = try await temporary.store.read { try $0.callbacks(dueBy: Timestamp(1), without: [], limit: 2) }
+    #expect(jobs.map(\.url) == ["http://127.0.0.1:1/"])
+  }
 }

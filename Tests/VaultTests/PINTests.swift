@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Cryptography
 import MobileAuth
 import PINProtection
 import Secrets
@@ -175,6 +176,20 @@ import VaultModel
     }
     let kinds = try vault.auditLines(newest: 8).map(\.entry.kind)
     #expect(kinds == [.pinSet, .pinWrong, .pinChanged, .pinWrong, .pinChanged, .pinWrong, .pinWrong, .wiped])
+  }
+
+  /// Fails if a change that fails after the right PIN leaves the last attempt counted: the next one would wipe the keys.
+  @Test("Is not lost if its change fails", arguments: [1, 3]) func changeThatFails(limit: Int) throws {
+    try vault.setPIN(of: alice, to: pin("13579"), limit: limit, keys: secrets("alice's keys"))
+    let refused = Scrypt.Parameters(cost: 3, blockSize: 1, parallelization: 1)
+    for _ in 1...4 {
+      #expect(throws: StateStoreError.self) {
+        try vault.changePIN(
+          of: alice, from: pin("13579"), to: pin("24680"), parameters: refused, in: clock.environment)
+      }
+      #expect(try counts == FailureCounts(max: limit, previous: 0))
+    }
+    #expect(try fixture.vault().unlock(alice, "13579").text == "alice's keys")
   }
 
   @Test("Goes with the keys when they are dropped") func goesWithTheKeysWhenTheyAreDropped() throws {

@@ -74,6 +74,8 @@ package struct DeviceSecret: Sendable {
     try SecretFile.write(Random.secret(32), to: draft)
     // `link` never replaces a file: if two processes run for the first time, one creates the secret and both read it.
     guard link(draft, path) == 0 || errno == EEXIST else { throw systemFault("link \(path)") }
+    // Before the directory is synchronized: after a power loss the secret must not have two names.
+    unlink(draft)
     try StateDirectory.synchronize(directory)
   }
 }

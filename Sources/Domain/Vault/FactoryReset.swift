@@ -52,12 +52,16 @@ package struct FactoryReset: Sendable {
     guard let stream = opendir(directory) else { throw systemFault("opendir \(directory)") }
     defer { closedir(stream) }
     var names: [String] = []
-    while let entry = readdir(stream) {
+    while true {
+      errno = 0
+      guard let entry = readdir(stream) else { break }
       names.append(
         withUnsafePointer(to: &entry.pointee.d_name) {
           $0.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
         })
     }
+    // A directory that cannot be read to its end must not look like an empty one.
+    guard errno == 0 else { throw systemFault("readdir \(directory)") }
     return names.sorted()
   }
 

@@ -48,8 +48,13 @@ extension Vault {
     switch try attempt(account, old, environment) {
     case .over(let result): return result
     case .right(let counted, let opened):
-      let ciphertext = try sealedBytes(of: opened, under: new, for: account, parameters)
-      try transaction(erasing: true) { connection in try replace(counted, with: ciphertext, environment, on: connection)
+      do throws(StateStoreError) {
+        let ciphertext = try sealedBytes(of: opened, under: new, for: account, parameters)
+        try transaction(erasing: true) { try replace(counted, with: ciphertext, environment, on: $0) }
+      } catch {
+        // The old PIN was right: a lack of memory or storage does not cost the attempt.
+        try? clear(counted)
+        throw error
       }
       return .unlocked(opened)
     }

@@ -31,10 +31,15 @@ package struct CallbackJob: Sendable, Equatable {
 }
 
 extension Database {
+  /// A transaction has one callback. A damaged row that is in its place must not keep its profile from being deleted,
+  /// as after the last wrong PIN.
   package func insertCallback(_ transactionID: String, url: String, of portal: String, dueAt: Timestamp) throws {
     let host = (try? CallbackURL(parsing: url))?.authority ?? ""
     try run(
-      "INSERT INTO callback (transaction_id, url, created_at_ms, due_at_ms, host, portal) VALUES (?, ?, ?, ?, ?, ?)",
+      """
+      INSERT INTO callback (transaction_id, url, created_at_ms, due_at_ms, host, portal) VALUES (?, ?, ?, ?, ?, ?)
+      ON CONFLICT (transaction_id) DO NOTHING
+      """,
       [transactionID, url, dueAt, dueAt, host, portal])
   }
 

@@ -46,7 +46,12 @@ import TokenServerCore
     let base = fixture.server.url + "/oauth/api/v4"
     #expect(try status("--request", "DELETE", base + "/authenticate/transaction/\(transaction)%00x") == 400)
     #expect(try status("--request", "DELETE", base + "/users/alice%00x/devices") == 400)
-    #expect(try status("--data", "user_id=alice%00x&type=login", base + "/authenticate/user") == 400)
+    #expect(try status("--json", #"{"delete":["a","b"]}"#, base + "/users/alice%00x/devices") == 400)
+    let start = try fixture.server.curl([
+      "--user", "\(fixture.portal.id):\(fixture.portal.secret)", "--data", "user_id=alice%00x&type=login",
+      base + "/authenticate/user",
+    ])
+    #expect(start.status == 400 && start.json["error_code"] as? Int == 1003)
     #expect(try status(base + "/authenticate/transaction/\(transaction)") == 200)
   }
 }

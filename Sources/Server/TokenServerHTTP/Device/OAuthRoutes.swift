@@ -30,7 +30,9 @@ struct OAuthRoutes: Sendable {
         headers: [.wwwAuthenticate: "Bearer"])
     }
     guard credential.utf8.count <= 128 else {
-      throw ResponseError(.unauthorized, "invalid_token", "The activation code or fleet token is too long.")
+      throw ResponseError(
+        .unauthorized, "invalid_token", "The activation code or fleet token is too long.",
+        headers: [.wwwAuthenticate: #"Bearer error="invalid_token""#])
     }
     let registration = try JSON.decode(RegistrationRequest.self, from: await request.bytes())
     let key: P256PublicKey

@@ -36,6 +36,10 @@ struct OuterMiddleware: RouterMiddleware {
       response = try await RequestSender.$current.withValue(sender) { try await next(request, context) }
     } catch { response = await reply(to: request, of: sender, after: error) }
     response.headers[.dpopNonce] = nonces.current()
+    // Each 401 names a scheme (RFC 9110 §15.5.2): here the one of devices.
+    if response.status == .unauthorized, response.headers[.wwwAuthenticate] == nil {
+      response.headers[.wwwAuthenticate] = #"DPoP algs="ES256""#
+    }
     let duration = Uptime.now() - started
     ServerMetrics.count(
       request: request.method.rawValue, route: context.endpointPath, status: response.status.code, after: duration)

@@ -23,12 +23,16 @@ struct ServerContext: RequestContext {
   /// Marks the response as an event stream or a long poll of an authenticated device.
   /// - Parameter hasUser: whether the device has a user. Whoever has a fleet token can register many that have none:
   ///   theirs count for the client's address.
-  /// - Throws: `rateLimited` if the address has as many connections as it may.
+  /// - Throws: `rateLimited` if the address is at its limit of connections; `brokenBody` if the connection has ended.
   func beginStream(hasUser: Bool) async throws {
     do {
       try await channel.triggerUserOutboundEvent(ConnectionGuard.Event.beginsStream(isCounted: !hasUser))
     } catch is ConnectionGuard.SourceLimitError {
       throw DeviceAPIError(.rateLimited, header: .retryAfter(seconds: 60))
+    } catch let error as ChannelError {
+      // The device has gone meanwhile: then there are no handlers any more.
+      if channel.isActive { throw error }
+      throw ResponseError.brokenBody
     }
   }
 

@@ -79,8 +79,13 @@ struct EndUserRoutes: Sendable {
     guard order.delete.count <= 1000 else { throw ResponseError.invalidRequest("At most 1000 devices at once.") }
     var failures: [EndUserBody.Failure.Detail] = []
     for device in order.delete {
-      do { _ = try await change(user, device: ClientID(device)) { try $0.deleteProfile($1, now: $2) } } catch {
-        announcer.log.error("device \(device) of \(user) was not deleted: \(error)")
+      do { _ = try await change(user, device: ClientID(device)) { try $0.deleteProfile($1, now: $2) } } catch let error
+        where error is UnstorableTextError || error is StorageUnavailableError
+      {
+        // For all of them: a wrong user, or nothing can be stored now.
+        throw error
+      } catch {
+        announcer.deviceLog.about(nil).error("device \(device) of \(user) was not deleted: \(error)")
         failures.append(
           .init(
             id: device, status: .init(code: 500, message: "not_deleted", details: "The device could not be deleted.")))

@@ -20,6 +20,9 @@ extension StartRequest {
   init(
     _ form: Form, of portal: String, _ version: PortalVersion, _ configuration: ServerConfiguration
   ) throws(ParseError) {
+    for name in ["user_id", "device_id", "message", "secure_message"] where form[name]?.utf8.contains(0) == true {
+      throw .badParameter("\"\(name)\" contains U+0000.")
+    }
     let settings = configuration.mobileAuthentication
     // The type is checked first, because other types will have other parameters.
     guard let type = configuration.type(named: try Self.required("type", in: form)) else { throw .unknownType }

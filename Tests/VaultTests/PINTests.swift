@@ -178,9 +178,10 @@ import VaultModel
     #expect(kinds == [.pinSet, .pinWrong, .pinChanged, .pinWrong, .pinChanged, .pinWrong, .pinWrong, .wiped])
   }
 
-  /// Fails if a change that fails after the right PIN leaves the last attempt counted: the next one would wipe the keys.
+  /// Fails if a change that fails after the right PIN leaves the last attempt counted: the next one would wipe the
+  /// keys.
   @Test("Is not lost if its change fails", arguments: [1, 3]) func changeThatFails(limit: Int) throws {
-    try vault.setPIN(of: alice, to: pin("13579"), limit: limit, keys: secrets("alice's keys"))
+    try vault.setPIN(of: alice, to: pin("13579"), keys: secrets("alice's keys"), limit: limit)
     let refused = Scrypt.Parameters(cost: 3, blockSize: 1, parallelization: 1)
     for _ in 1...4 {
       #expect(throws: StateStoreError.self) {

@@ -20,9 +20,8 @@ from checks import check, exit_code
 PACKAGING = pathlib.Path(__file__).parents[2] / "packaging"
 PROGRAM = PACKAGING / "image/root/usr/libexec/approval-token/reset-from-card"
 FINISH = PACKAGING / "debian/finish-factory-reset"
-# Of the former owner, besides the device secret and the state of the service.
-FORMER = ["/etc/approval-token/wifi.conf", "/state/hostname", "/state/enrollment-uri.sha256",
-          "/etc/approval-token/activation-server"]
+# Of the former owner, besides the device secret, the state of the service, and what is overwritten.
+FORMER = ["/state/hostname", "/state/enrollment-uri.sha256", "/etc/approval-token/activation-server"]
 
 
 class Start:
@@ -93,9 +92,44 @@ def check_image():
     unit = (PACKAGING / "image/root/etc/systemd/system/approval-token-reset.service.d/image.conf").read_text()
     removed = [word for line in unit.splitlines() if line.startswith("ExecStartPre=+") for word in line.split()]
     check("the image removes what else is of the former owner", set(FORMER) <= set(removed))
-    check("and the key of the device secret", "/var/lib/systemd/credential.secret" in removed)
+    steps = [line.split("=+", 1)[1] for line in unit.splitlines() if "/bin/find" in line]
+    check("one step overwrites secrets", len(steps) == 1)
+    check_overwriting(steps[0])
     programs = "".join(path.read_text() for path in PROGRAM.parent.iterdir())
     check("which its programs write", all(f"$root{path}" in programs for path in FORMER))
+
+
+def check_overwriting(step):
+    """Runs the step of the unit that overwrites secrets, on other directories."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name)
+        for part in ("etc", "systemd"):
+            (directory / part).mkdir()
+        command = step.replace("/etc/approval-token", f"{directory}/etc").replace("/var/lib/systemd", f"{directory}/systemd")
+
+        def run():
+            return subprocess.run(command.split(), stderr=subprocess.DEVNULL).returncode
+
+        check("without secrets there is no error", run() == 0)
+        # A power loss leaves the second one.
+        secrets = [directory / file for file in ("etc/wifi.conf", "etc/wifi.conf.new", "systemd/credential.secret")]
+        others = [directory / "etc/config.toml", directory / "systemd/random-seed"]
+        for file in secrets + others:
+            file.write_text("secret")
+        for file in secrets:
+            os.link(file, directory / file.name)
+        check("secrets are overwritten and removed, also what a power loss has left", run() == 0 and
+              not any(file.exists() for file in secrets) and
+              not any((directory / file.name).read_bytes().strip(b"\0") for file in secrets))
+        check("and no other file", all(file.read_text() == "secret" for file in others))
+        # Only root can make what root cannot change, and not on every file system.
+        secrets[2].write_text("secret")
+        if os.geteuid() == 0 and subprocess.run(["chattr", "+i", secrets[2]], stderr=subprocess.DEVNULL).returncode == 0:
+            failed = run() != 0
+            subprocess.run(["chattr", "-i", secrets[2]], check=True)
+            check("what cannot be overwritten is an error", failed and secrets[2].exists())
+        else:
+            print("not checked: a secret that cannot be overwritten; it takes root, and a file system with chattr")
 
 
 def finished(directory, part, user=None):

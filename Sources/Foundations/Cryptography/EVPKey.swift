@@ -40,10 +40,14 @@ final class EVPKey: Sendable {
   func exportedSecret() throws(CryptographyError) -> SecretBytes {
     let count = i2d_PrivateKey(pointer, nil)
     guard count > 0 else { throw libraryFailure("private key export") }
-    return SecretBytes(count: Int(count)) { (target: UnsafeMutableRawBufferPointer) in
+    var written: Int32 = 0
+    let secret = SecretBytes(count: Int(count)) { (target: UnsafeMutableRawBufferPointer) in
       var position = target.bindMemory(to: UInt8.self).baseAddress
-      i2d_PrivateKey(pointer, &position)
+      written = i2d_PrivateKey(pointer, &position)
     }
+    // Encoded anew: the second call can fail, too, for lack of memory.
+    guard written == count else { throw libraryFailure("private key export") }
+    return secret
   }
 
   /// - Parameters:

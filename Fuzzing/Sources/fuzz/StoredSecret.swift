@@ -20,7 +20,7 @@ func readBox(_ bytes: [UInt8]) {
   _ = try? TokenServerRecord(id: server, kind: "k", url: "https://s", encodedFields: opened).encodedFields
   guard let account = try? AccountRecord(id: id, server: server, profile: "P", stage: .active, encodedFields: opened),
     let again = try? AccountRecord(
-      id: id, server: server, profile: "P", stage: .active, encodedFields: account.encodedFields)
+      id: id, server: server, profile: "P", stage: .active, encodedFields: account.fields.encoded)
   else { return }
   require(again.isSame(as: account), "an account survives being written")
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import Cryptography
 package import MobileAuth
 package import PINProtection
 package import Secrets
@@ -10,10 +11,10 @@ extension BackendContext {
       try await choose(policy)
     } keep: { [self] account, pin throws(StateStoreError) in
       // The keys that verify messages also sign answers, so they cannot be encrypted with a PIN-derived key. The PIN
-      // protects only the approval.
+      // protects only the approval. Random bytes in their place bind the PIN to this account.
       try store.setPIN(
-        of: account, to: pin, keys: SecretBytes(copying: Array(account.text.utf8)), limit: settings.pinAttempts,
-        parameters: keyDerivation, in: environment)
+        of: account, to: pin, keys: Random.secret(32), limit: settings.pinAttempts, parameters: keyDerivation,
+        in: environment)
     }
   }
 

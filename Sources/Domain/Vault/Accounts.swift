@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package import MobileAuth
 import SQLite
+import Secrets
 
 /// An account without its secrets, for display. One that is damaged has the stage `mustEnrollAgain`, and texts that are
 /// not verified.
@@ -155,7 +156,10 @@ extension Vault {
     }
   }
 
-  func put(_ account: AccountRecord, on connection: borrowing Connection) throws {
+  /// - Parameter commitment: that of a new PIN; nil keeps the account's.
+  func put(
+    _ account: AccountRecord, committingTo commitment: SecretBytes? = nil, on connection: borrowing Connection
+  ) throws {
     let known = try connection.rows("SELECT 1 FROM servers WHERE id = ?", account.server.text) { try $0.integer(0) }
     guard !known.isEmpty else { throw StateStoreError.notFound(.server(account.server)) }
     // SQLite compares bytes. In Swift canonically equivalent names are equal, and are one key of a dictionary.
@@ -164,6 +168,10 @@ extension Vault {
     guard isKnown || !names.contains(account.id.text) else {
       throw StateStoreError.conflict(.account(account.id), .nameTaken)
     }
+    var fields = account.fields
+    if account.pin?.verifier == .token {
+      fields[RecordFields.Tag.pinCommitment] = try commitment ?? pinCommitment(of: account.id, on: connection)
+    }
     let kept = try connection.run(
       """
       INSERT INTO accounts (id, server, profile, stage, box) VALUES (?, ?, ?, ?, ?)
@@ -171,7 +179,7 @@ extension Vault {
       WHERE server = excluded.server
       """, account.id.text, account.server.text, account.profile, account.stage.rawValue,
       keys.seal(
-        account.encodedFields,
+        fields.encoded,
         at: RecordFields.associatedData(of: account.id, account.server, account.profile, account.stage.rawValue)))
     guard kept == 1 else { throw StateStoreError.conflict(.account(account.id), .atAnotherServer) }
   }
@@ -180,11 +188,24 @@ extension Vault {
     let (id, server) = (AccountID(try row.text(0)), TokenServerID(try row.text(1)))
     let profile = try row.text(2)
     guard let stage = EnrollmentStage(rawValue: try row.text(3)) else { throw StateStoreError.corrupt(.account(id)) }
-    let associated = RecordFields.associatedData(of: id, server, profile, stage.rawValue)
-    guard let opened = try unlessDamaged({ try keys.open(try row.blob(4), at: associated) }) else {
+    guard let opened = try unlessDamaged({ try openedBox(of: row) }) else {
       throw StateStoreError.corrupt(.account(id))
     }
     return try AccountRecord(id: id, server: server, profile: profile, stage: stage, encodedFields: opened)
+  }
+
+  /// The decrypted part of an account's row.
+  private func openedBox(of row: borrowing Row) throws -> SecretBytes {
+    let associated = RecordFields.associatedData(
+      of: AccountID(try row.text(0)), TokenServerID(try row.text(1)), try row.text(2), try row.text(3))
+    return try keys.open(try row.blob(4), at: associated)
+  }
+
+  /// The fields of an account's record; nil if it is missing or damaged.
+  func fields(of id: AccountID, on connection: borrowing Connection) throws -> SecretFields? {
+    try connection.rows("SELECT id, server, profile, stage, box FROM accounts WHERE id = ?", id.text) { row in
+      try unlessDamaged { try openedBox(of: row) }.flatMap { SecretFields(encoded: $0) }
+    }.first.flatMap(\.self)
   }
 }
 

@@ -57,7 +57,7 @@ extension Vault {
         throw StateStoreError.conflict(.oneTimePasswords(of: account.id), .exists)
       }
       try put(server, on: connection)
-      try put(account, on: connection)
+      try put(account, committingTo: pin.map { _ in Self.commitment(to: secret) }, on: connection)
       try pin?.write(to: connection, keys)
       try OneTimePasswordRecord(account: account.id, setup: setup, ciphertext: sealed).write(to: connection, keys)
       if let entry { try append(entry, on: connection) }

@@ -43,11 +43,13 @@ extension Vault {
     case .counted(let record): counted = record
     case .refused(let result): return .over(result)
     }
-    guard try readUncached({ try PINRecord.find(account, on: $0, keys) }) == counted else {
-      throw .corrupt(.pinCount(of: account))
+    let (stored, commitment) = try readUncached { connection in
+      (try PINRecord.find(account, on: connection, keys), try pinCommitment(of: account, on: connection))
     }
+    guard stored == counted else { throw .corrupt(.pinCount(of: account)) }
     let opened = try mappingStateStoreErrors { try counted.sealedKeys(keys).open(with: pin, binding: keys.pinBinding) }
     guard let opened else { return .over(try foundWrong(counted, environment)) }
+    try require(opened, in: commitment, of: account)
     return .right(counted, opened)
   }
 

@@ -31,7 +31,7 @@ extension Vault {
         throw StateStoreError.notFound(.account(account))
       }
       record.pin = PINMetadata(.token, length: pin.count)
-      try put(record, on: connection)
+      try put(record, committingTo: Self.commitment(to: keys), on: connection)
       try PINRecord(account: account, limit: limit, failures: 0, sealedBytes: ciphertext).write(
         to: connection, self.keys)
       try append(

@@ -22,6 +22,8 @@ enum RecordFields {
     case allowedOrigins = 10
     /// Of each stand-in its identifier, its kind, its key and its registration, joined. Absent if there are none.
     case standIns = 11
+    /// See `Vault.commitment`. `Vault.put` keeps it as long as the account has a PIN that this token verifies.
+    case pinCommitment = 12
   }
 
   static func associatedData(ofServer id: TokenServerID, kind: String, url: String) -> CanonicalBytes {
@@ -92,7 +94,8 @@ extension AccountRecord {
     }
   }
 
-  var encodedFields: SecretBytes {
+  /// Without the commitment to the PIN.
+  var fields: SecretFields {
     var fields = RecordFields.make(enrollment, secrets)
     fields.set(RecordFields.Tag.pinVerifier, text: pin?.verifier.rawValue)
     fields.set(RecordFields.Tag.pinLength, number: pin?.length)
@@ -103,7 +106,7 @@ extension AccountRecord {
     fields.set(RecordFields.Tag.wantedMailbox, text: delivery?.wanted)
     if !allowedOrigins.isEmpty { fields[RecordFields.Tag.allowedOrigins] = .joining(allowedOrigins) }
     if !standIns.isEmpty { fields[RecordFields.Tag.standIns] = .joining(standIns.map(\.encoded)) }
-    return fields.encoded
+    return fields
   }
 }
 

@@ -55,7 +55,7 @@ struct RecordMigration {
         secrets: secrets)
       guard let upgrade else { throw StateStoreError.conflict(.account(row.id), .formerEncoding) }
       guard let account = try? upgrade(kind, former) else { continue }
-      let ciphertext = try keys.seal(account.encodedFields, at: associated)
+      let ciphertext = try keys.seal(account.fields.encoded, at: associated)
       try connection.run("UPDATE accounts SET box = ? WHERE id = ?", ciphertext, row.id.text)
     }
   }

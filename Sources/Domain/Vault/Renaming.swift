@@ -11,8 +11,9 @@ extension Vault {
       guard try self.account(new, on: connection) == nil else {
         throw StateStoreError.conflict(.account(new), .nameTaken)
       }
+      let commitment = try pinCommitment(of: old, on: connection)
       account.id = new
-      try put(account, on: connection)
+      try put(account, committingTo: commitment, on: connection)
       // Records are bound to the account ID (associated data and MAC), so they are encrypted again under the new ID.
       if let pin = try PINRecord.find(old, on: connection, keys) {
         let ciphertext = try PINRecord.sealedBytes(of: try pin.sealedKeys(keys), for: new, keys)

@@ -8,7 +8,7 @@ import UnixSockets
 
 @testable import BenchPage
 
-/// What the bench is told about programs that run already.
+/// What the bench knows about programs that run already.
 @Suite(.timeLimit(.minutes(5))) struct AttachmentTests {
   @Test("The credentials of a portal are those of the file for curl in docs/token-server.md") func portalFile() throws {
     let file = try PortalFile(

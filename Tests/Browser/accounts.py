@@ -18,7 +18,7 @@ def command(page, name):
 
 def authenticator(page, act):
     page.open("#account")
-    # In one step, because the list is made anew when it has changed.
+    # In one step, because the list is made again when it has changed.
     until(lambda: page.driver.execute_script(
         "const button = document.querySelector(arguments[0]); button?.click(); return button !== null",
         f"[data-authenticator='{act}']"))

@@ -147,7 +147,7 @@ private struct AuthenticatorTrial {
     try await again.user.finished(within: .seconds(180))
     try await again.command.outcome().succeeded()
     guard try await agreement() else { throw ViolationError(description: "it cannot be registered again") }
-    // Nobody is logged in, as after a kill.
+    // No user is logged in, as after a kill.
     try await killed()
   }
 

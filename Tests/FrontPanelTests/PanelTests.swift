@@ -116,7 +116,7 @@ import Testing
       isOver.withLock { $0 = true }
     }
     try await eventually("the failure is shown again") { isOver.withLock { $0 } }
-    // Five flashes and the next one: the pattern has not begun anew.
+    // Five flashes and the next one: the pattern has not begun again.
     #expect(indicator.lit == [.red, nil, .red, nil, .red, nil, .red, nil, .red, nil, .red])
   }
 

@@ -128,7 +128,7 @@ import Testing
     #expect(fixture.stateStore.durableAudit.map(\.kind) == [.announced, .opened, .decided, .settled])
   }
 
-  /// Fails if the entries of a request that nobody answers are only in memory.
+  /// Fails if the entries of a request without an answer are only in memory.
   @Test("A request that is not answered soon is written, but not during a touch") func unanswered() async throws {
     try await fixture.withHandler {
       fixture.announce(fixture.request(1, lives: .seconds(90)))

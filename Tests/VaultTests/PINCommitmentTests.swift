@@ -9,8 +9,8 @@ import VaultModel
 
 @testable import Vault
 
-/// Whoever can start the token's programs with another state directory has rows of a second vault with the same device
-/// secret, without having read the secret.
+/// An attacker who can start the token's programs with another state directory has rows of a second vault with the same
+/// device secret, without having read the secret.
 @Suite("A PIN of another vault with the same secret", .timeLimit(.minutes(5))) struct PINCommitmentTests {
   private let fixture: VaultFixture
   private let vault: Vault

@@ -114,7 +114,7 @@ package struct Enrollment: Sendable {
     guard
       let configuration = try await configuration(from: client, nilIfGone: mayBeGone, nilIfRefused: mayBeReplaced)
     else {
-      // The server removed this device earlier, or somebody between them registered another key: register again.
+      // The server removed this device earlier, or a proxy between them registered another key: register again.
       let loss = EnrollmentRevocation(.deviceDeregistered, at: server.id, nil, of: Enrollments(server, []))
       _ = try loss?.apply(on: registry, in: environment)
       return try await connect(to: url, with: credential, trust, capabilities, requires: check)

@@ -45,7 +45,7 @@ final class EVPKey: Sendable {
       var position = target.bindMemory(to: UInt8.self).baseAddress
       written = i2d_PrivateKey(pointer, &position)
     }
-    // Encoded anew: the second call can fail, too, for lack of memory.
+    // Encoded again: the second call can fail, too, for lack of memory.
     guard written == count else { throw libraryFailure("private key export") }
     return secret
   }

@@ -39,7 +39,7 @@ extension Connection {
   }
 
   /// Gives the log this size, and keeps it while the log is shorter. A commit then changes no size; otherwise a file
-  /// system with a journal writes that, too, and waits once more.
+  /// system with a journal writes that, too, and waits another time.
   package func reserveLog(bytes: Int) throws {
     try execute("PRAGMA journal_size_limit = \(bytes)")
     try transaction { connection in

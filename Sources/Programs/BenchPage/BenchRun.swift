@@ -73,7 +73,7 @@ final class BenchEnd: Sendable {
     self.gaveUp = gaveUp
   }
 
-  /// - Parameter error: why the bench ends; nil if it was told to.
+  /// - Parameter error: why the bench ends; nil if it was asked to.
   func begin(_ error: (any Error)? = nil) {
     let isFirst = state.withLock { state in
       defer { state.hasBegun = true }

@@ -76,7 +76,7 @@ struct Server {
     // The first to start is the last to end: health checks answer while the server drains.
     let operations = operationsService(store, hub, clock, membership) { operationsListen.finish() }
     let heartbeats = membership.map { Membership.Heartbeats(membership: $0, hub: hub, mailboxes: mailboxes) }
-    // Others, and the broker, are told of this server's last events until it has answered the last request.
+    // Others, and the broker, learn of this server's last events until it has answered the last request.
     let all: [(any Service)?] = [
       operations, heartbeats, mailboxes, eventSharing, worker, expiry, events, Heartbeat(hub: hub), report, httpService,
     ]

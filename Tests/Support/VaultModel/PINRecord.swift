@@ -36,7 +36,7 @@ extension VaultState {
   package func steps(of operation: Operation) -> [VaultState] {
     var next = self
     guard next.apply(operation) else { return [] }
-    // An attempt that is told to wait commits what was deferred before it, and nothing else.
+    // An attempt that must wait commits what was deferred before it, and nothing else.
     let waiting = cleared
     var counted = waiting
     guard let account = operation.attemptedAccount,

@@ -96,7 +96,7 @@ final class PostgreSQLDatabase: SQLDatabase {
       let isQueued = jobs.add { [patience] session in
         let waited = ContinuousClock.now - asked
         ServerMetrics.countDatabaseWait(of: waited)
-        // Whoever asked has given up, or will soon.
+        // The caller has given up, or will soon.
         guard waited < patience else { return continuation.resume(throwing: Self.busy) }
         continuation.resume(
           with: Result { try session.transaction(access, within: patience, body) })

@@ -23,16 +23,19 @@ SETTINGS = '# board = "x"\nstate = "/s"\n'
 MARK = " # by the device tree"
 
 
-def start(compatible, configuration=SETTINGS):
-    """Returns the status, the configuration and the log after a start of a board."""
+def start(compatible, configuration=SETTINGS, settings=False):
+    """Returns the status, the configuration and the log after a start of a board, with approval-token.toml if `settings`."""
     with tempfile.TemporaryDirectory() as directory:
         root = pathlib.Path(directory)
         for name in ("boot/firmware", "etc/approval-token", "state", "run", "commands", "proc/device-tree"):
             (root / name).mkdir(parents=True)
         (root / "etc/approval-token/config.toml").write_text(configuration)
         (root / "proc/device-tree/compatible").write_bytes(b"".join(name.encode() + b"\0" for name in compatible))
-        (root / "commands/mount").write_text("#!/bin/sh\n")
-        (root / "commands/mount").chmod(0o755)
+        if settings:
+            (root / "boot/firmware/approval-token.toml").touch()
+        for command in ("mount", "systemctl", "systemd-run"):
+            (root / "commands" / command).write_text("#!/bin/sh\n")
+            (root / "commands" / command).chmod(0o755)
         environment = {"PATH": f"{root}/commands:{os.environ['PATH']}", "APPROVAL_TOKEN_ROOT": str(root)}
         status = subprocess.run([PROGRAM], env=environment, stdout=subprocess.DEVNULL).returncode
         log = root / "boot/firmware/approval-token.log"
@@ -67,7 +70,10 @@ def main():
     mine = chosen.replace(MARK, "")
     check("nor one that approval-token.toml has chosen", start(["raspberrypi,4-model-b"], mine) == (0, mine, ""))
     for name in ("linux,dummy-virt", "raspberrypi,5-model-b", "raspberrypi,4-model-bx", ""):
-        check(f'"{name}" is no board of the image', start([name]) == (0, SETTINGS, ""))
+        status, configuration, log = start([name])
+        check(f'"{name}" is no board of the image, which the log says', status == 0 and configuration == SETTINGS and
+              log.endswith(f"there is no board for {name}: name one in approval-token.toml; the token does not start\n"))
+        check("but not if approval-token.toml names one, or is wrong", start([name], settings=True) == (0, SETTINGS, ""))
     return exit_code()
 
 

@@ -43,11 +43,15 @@ def is_intact(path):
 class Start:
     """The script's exit code, the partitions that it wanted to mount, and what it noted for the log on the SD card."""
 
-    def __init__(self, state, mount=0, options="quiet"):
+    def __init__(self, state, mount=0, options="quiet", is_reset=False):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             for name in ("commands", "run", "root/state", "root/etc"):
                 (root / name).mkdir(parents=True)
+            (root / "root/state/hostname").write_text("frontdoor\n")
+            if is_reset:
+                (root / "root/state/var/lib/approval-token").mkdir(parents=True)
+                (root / "root/state/var/lib/approval-token/factory-reset").touch()
             (root / "functions").write_text(FUNCTIONS)
             (root / "cmdline").write_text(f"root=PARTUUID=61746b6e-02 {options} ro\n")
             text = SCRIPT.read_text()
@@ -69,6 +73,8 @@ class Start:
             self.mounts, self.chroots = calls.read_text(), (root / "chroots").read_text() if (root / "chroots").exists() else ""
             self.has_trial_file = (root / "run/approval-token-trial").exists()
             self.has_machine_id = (root / "root/state/machine-id").exists()
+            name = root / "root/etc/hostname"
+            self.host = name.read_text() if name.exists() else ""
 
 
 def main():
@@ -83,6 +89,8 @@ def main():
               "/bin/chown --recursive --no-dereference approval-token: /var/lib/approval-token\n" in start.chroots and
               "/bin/chown --recursive --no-dereference _chrony: /var/lib/chrony\n" in start.chroots)
         check("nothing is noted", start.notes == "")
+        check("the board has its host name, but not after a factory reset", start.host == "frontdoor\n" and
+              Start(state, is_reset=True).host == "")
         check("only a system on trial after an update has its file", not start.has_trial_file and
               Start(state, options="approval_token.trial=1 quiet").has_trial_file and
               not Start(state, options="approval_token.trial=10 quiet").has_trial_file)

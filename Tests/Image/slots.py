@@ -116,6 +116,9 @@ def check_installation():
     calls, log, is_removed = install(1, "LastError: signature verification failed: x\\nInstalling failed\\n")
     check("one that is refused is removed, and the log has the reason", is_removed and "reboot" not in calls and
           log.rstrip().endswith("  update: not installed: signature verification failed: x"))
+    calls, log, is_removed = install(1, "Error creating proxy: time-out\\n")
+    check("if RAUC does not answer, it stays for the next start, and the log has the reason", not is_removed and
+          "reboot" not in calls and log.rstrip().endswith("  update: not installed: Error creating proxy: time-out"))
 
 
 if __name__ == "__main__":

@@ -155,11 +155,13 @@ struct Server {
     }
   }
 
-  /// Runs the services until SIGTERM or SIGINT and the time to drain are over; a second signal ends that time. Does not
-  /// wait for services that do not end: a request may wait for a database that does not answer.
+  /// Runs the services until SIGTERM or SIGINT and the time to drain are over; a second signal ends that time. SIGHUP is
+  /// such a signal only if the standard input is a terminal, which may be closed then: systemd would not start the server
+  /// again. Does not wait for services that do not end: a request may wait for a database that does not answer.
   private func run(_ group: ServiceGroup, _ hub: EventHub) async throws {
     // From here on: a signal while the services start must not end the process without a result.
-    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+    let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint, .sighup)
+    let hasTerminal = isatty(STDIN_FILENO) == 1
     let ended = AsyncSignal()
     let outcome = Mutex(Result<Void, any Error>.success(()))
     Task {
@@ -168,7 +170,11 @@ struct Server {
     }
     let stopping = Task {
       var draining: Task<Void, Never>?
-      for await _ in signals {
+      for await signal in signals {
+        if signal == .sighup, !hasTerminal {
+          log.notice("SIGHUP: no file is read again while the server runs; restart it for that")
+          continue
+        }
         readiness.drain()
         let drainTime = Duration.seconds(configuration.drainSeconds)
         guard draining == nil, drainTime > .zero else { break }

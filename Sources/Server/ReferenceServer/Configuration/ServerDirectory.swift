@@ -50,7 +50,8 @@ struct ServerDirectory: Sendable {
       }
       return store
     }
-    guard FileManager.default.fileExists(atPath: databaseFile) else {
+    if access(databaseFile, F_OK) != 0 {
+      guard errno == ENOENT else { throw Self.failure("cannot open the database \(databaseFile)") }
       throw DirectoryError(
         description: "there is no database in \(path): restore it, or create a new server with \"token-server init\"")
     }
@@ -68,13 +69,24 @@ struct ServerDirectory: Sendable {
   }
 
   func read(_ path: String) throws -> [UInt8] {
-    guard FileManager.default.fileExists(atPath: self.path) else {
+    if access(self.path, F_OK) != 0, errno == ENOENT {
       throw DirectoryError(description: "there is no server in \(self.path); create one with \"token-server init\"")
     }
-    guard let data = FileManager.default.contents(atPath: path) else {
-      throw DirectoryError(description: "cannot read \(path)")
-    }
-    return [UInt8](data)
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw Self.failure("cannot read \(path)") }
+    defer { close(descriptor) }
+    do {
+      return [UInt8](try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).readToEnd() ?? Data())
+    } catch { throw Self.failure("cannot read \(path)", errno: EIO) }
+  }
+
+  /// An error of a system call, with what to do if it is one of permissions.
+  private static func failure(_ what: String, errno code: Int32 = errno) -> DirectoryError {
+    let reason = String(cString: strerror(code))
+    let remedy =
+      code == EACCES || code == EPERM
+      ? "; run the command as the user of the server, with the package: runuser -u token-server -- token-server …" : ""
+    return DirectoryError(description: "\(what): \(reason)\(remedy)")
   }
 
   /// Creates a new file with the given mode and makes it durable; leaves none if that fails.
@@ -113,7 +125,7 @@ struct ServerDirectory: Sendable {
   /// - Returns: a descriptor that holds the lock until the process ends.
   func lockForServing() throws -> Int32 {
     let descriptor = open(lockFile, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard descriptor >= 0 else { throw DirectoryError(description: "cannot open \(lockFile)") }
+    guard descriptor >= 0 else { throw Self.failure("cannot open \(lockFile)") }
     guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
       close(descriptor)
       throw DirectoryError(description: "a server is already running in \(path)")

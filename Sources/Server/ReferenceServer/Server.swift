@@ -155,9 +155,9 @@ struct Server {
     }
   }
 
-  /// Runs the services until SIGTERM or SIGINT and the time to drain are over; a second signal ends that time. SIGHUP is
-  /// such a signal only if the standard input is a terminal, which may be closed then: systemd would not start the server
-  /// again. Does not wait for services that do not end: a request may wait for a database that does not answer.
+  /// Runs the services until SIGTERM or SIGINT and the time to drain are over; a second signal ends that time. SIGHUP
+  /// is such a signal only if the standard input is a terminal, which may be closed then: systemd would not start the
+  /// server again. Does not wait for services that do not end: a request may wait for a database that does not answer.
   private func run(_ group: ServiceGroup, _ hub: EventHub) async throws {
     // From here on: a signal while the services start must not end the process without a result.
     let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint, .sighup)

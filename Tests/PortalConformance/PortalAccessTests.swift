@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ReferenceProtocol
 import ServerTestSupport
 import Testing
 
@@ -77,6 +78,27 @@ import Testing
     let reply = try portal.get("/oauth/api/v4/authenticate/user/alice/enabled")
     #expect(reply.status == 404)
     #expect(reply.json["error_code"] as? Int == 1000)
+    #expect(try portal.start().json["error_code"] as? Int == 1000)
+  }
+
+  @Test("What was started before it was switched off has a result, and can be canceled") func startedBefore() throws {
+    let former = try Portal(TokenServerProcess(configuration: configuration()))
+    let device = try DeviceClient.enrolled(at: former.server, as: "alice")
+    let start = ["device_id": device.clientID]
+    let (denied, open) = (try former.transaction(start), try former.transaction(start))
+      former.transaction(["device_id": device.clientID]), former.transaction(["device_id": device.clientID])
+    )
+    try device.deny(denied, .declined).expect(200)
+    #expect(former.server.stop() == 0)
+    let server = try TokenServerProcess(
+      configuration: configuration("[mobile_authentication]\nenabled = false"), directory: former.server.directory)
+    func send(_ method: String, _ transaction: String) throws -> Curl.Reply {
+      try server.curl(
+        "--user", "\(former.id):\(former.secret)", "--request", method,
+        "\(server.url)/oauth/api/v4/authenticate/transaction/\(transaction)")
+    }
+    #expect(try send("GET", denied).expect(200).json.reason == "not_accepted")
+    #expect(try send("DELETE", open).status == 204)
   }
 
   @Test("Sms is disabled", arguments: ["sms", "sms/resend"], ["v3", "v4"])

@@ -95,6 +95,20 @@ import Testing
     #expect(bad.json["error_code"] as? Int == 1003)
   }
 
+  @Test("A request that replaces the open ones is not too many") func replacingOneIsNotTooMany() throws {
+    let types = ["newest\"\nsupersede = true", "login\""].map { "[[type]]\nmethod = \"push\"\nname = \"\($0)\n" }
+    let settings = "[limits]\nopen_requests_per_device = 1"
+    let portal = try Portal(TokenServerProcess(configuration: configuration(settings, types: types.joined())))
+    let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
+    _ = try portal.transaction(["type": "newest", "device_id": device.clientID])
+    let newer = try portal.transaction(["type": "newest", "device_id": device.clientID])
+    #expect(try device.pending().map(\.transactionID) == [newer])
+    let other = try portal.start(["type": "login", "device_id": device.clientID])
+    #expect(other.status == 503 && other.json["error_code"] as? Int == 1002)
+    // It replaces nothing that it does not find room for.
+    #expect(try device.pending().map(\.transactionID) == [newer])
+  }
+
   @Test(
     "A method this version does not offer is refused at the start",
     arguments: ["otp", "sms", "telepathy"])

@@ -46,12 +46,10 @@ extension ServerRecords {
     return effects
   }
 
-  package func supersede(userID: UserID, type: String, on clientID: ClientID, now: Timestamp) throws -> Effects {
-    var effects = Effects()
-    for transaction in try openTransactions(of: clientID, now: now)
-    where transaction.userID == userID && transaction.type == type {
-      try end(transaction, .superseded, now: now).map { effects.add($0) }
-    }
-    return effects
+  /// The open transactions that a new one of a type with `supersede` replaces.
+  package func replaceable(
+    userID: UserID, type: String, on clientID: ClientID, now: Timestamp
+  ) throws -> [Transaction] {
+    try openTransactions(of: clientID, now: now).filter { $0.userID == userID && $0.type == type }
   }
 }

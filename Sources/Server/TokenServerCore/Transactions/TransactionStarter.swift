@@ -74,16 +74,16 @@ package struct TransactionStarter: Sendable {
       return .refused(.notPossible)
     }
     let now = clock.now()
-    let open = try records.openTransactionCount(of: order.userID, on: profile.clientID, now: now)
-    guard open < configuration.limits.openRequestsPerDevice else { return .refused(.tooManyOpen) }
     if let until = try records.holdEnd(of: order.userID, now: now) {
       return .refused(.onHold(remaining: until - now))
     }
+    let replaced =
+      order.type.supersede
+      ? try records.replaceable(userID: order.userID, type: order.type.name, on: profile.clientID, now: now) : []
+    let open = try records.openTransactionCount(of: order.userID, on: profile.clientID, now: now)
+    guard open - replaced.count < configuration.limits.openRequestsPerDevice else { return .refused(.tooManyOpen) }
     var effects = Effects()
-    if order.type.supersede {
-      effects = try records.supersede(
-        userID: order.userID, type: order.type.name, on: profile.clientID, now: now)
-    }
+    for transaction in replaced { try records.end(transaction, .superseded, now: now).map { effects.add($0) } }
     let transaction = transaction(for: order, profile, plan, now: now)
     try records.insert(transaction)
     if order.type.deliveryRequired, try !isReached(profile.clientID, records, now: now) {

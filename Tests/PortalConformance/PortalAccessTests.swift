@@ -86,8 +86,6 @@ import Testing
     let device = try DeviceClient.enrolled(at: former.server, as: "alice")
     let start = ["device_id": device.clientID]
     let (denied, open) = (try former.transaction(start), try former.transaction(start))
-      former.transaction(["device_id": device.clientID]), former.transaction(["device_id": device.clientID])
-    )
     try device.deny(denied, .declined).expect(200)
     #expect(former.server.stop() == 0)
     let server = try TokenServerProcess(

@@ -106,6 +106,36 @@ import Testing
     #expect(failure?.description.contains("not \"\(method)\"") == true)
   }
 
+  @Test("At the limit of open requests, one that replaces another starts; a hold is reported before the limit")
+  func atTheLimitOfOpenRequests() throws {
+    let settings = "[limits]\nopen_requests_per_device = 2"
+    let types = """
+      [[type]]
+      name = "login"
+      method = "push"
+      request_expires_in = 600
+      [[type]]
+      name = "newest"
+      method = "push"
+      request_expires_in = 600
+      supersede = true
+      """
+    let portal = try Portal(TokenServerProcess(configuration: configuration(settings, types: types)))
+    let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
+    let login = try portal.transaction(["device_id": device.clientID])
+    _ = try portal.transaction(["device_id": device.clientID, "type": "newest"])
+    let refused = try portal.start(["device_id": device.clientID])
+    #expect(refused.status == 503 && refused.json["error_code"] as? Int == 1002)
+    let newer = try portal.transaction(["device_id": device.clientID, "type": "newest"])
+    #expect(try Set(device.pending().map(\.transactionID)) == [login, newer])
+
+    let second = try DeviceClient.enrolled(at: portal.server, as: "alice")
+    try second.deny(portal.transaction(["device_id": second.clientID]), .notMe).expect(200)
+    let held = try portal.start(["device_id": device.clientID])
+    #expect(held.status == 503)
+    #expect((held.json["error_description"] as? String)?.contains("not me") == true)
+  }
+
   @Test("Version 3 names an application") func version3NamesAnApplication() throws {
     let mode = "[mobile_authentication]\npush_enrollment_mode = \"single\""
     let portal = try Portal(TokenServerProcess(configuration: configuration(mode)))

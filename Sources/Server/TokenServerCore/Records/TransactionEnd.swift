@@ -45,13 +45,4 @@ extension ServerRecords {
     }
     return effects
   }
-
-  package func supersede(userID: UserID, type: String, on clientID: ClientID, now: Timestamp) throws -> Effects {
-    var effects = Effects()
-    for transaction in try openTransactions(of: clientID, now: now)
-    where transaction.userID == userID && transaction.type == type {
-      try end(transaction, .superseded, now: now).map { effects.add($0) }
-    }
-    return effects
-  }
 }

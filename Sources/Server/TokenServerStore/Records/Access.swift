@@ -106,9 +106,16 @@ extension Database {
     try run("UPDATE api_client SET secret_hash = ?, needs_former_pepper = 0 WHERE id = ?", [secretHash, id]) > 0
   }
 
-  /// - Returns: false if there is no such client.
-  package func deleteAPIClient(_ id: String) throws -> Bool {
-    try run("DELETE FROM api_client WHERE id = ?", [id]) > 0
+  /// Deletes the client. Its open transactions end as canceled, and its callbacks are not sent.
+  /// - Returns: nil if there is no such client.
+  package func deleteAPIClient(_ id: String, now: Timestamp) throws -> Effects? {
+    guard try run("DELETE FROM api_client WHERE id = ?", [id]) > 0 else { return nil }
+    var effects = Effects()
+    for transaction in try openTransactions(startedBy: id) {
+      try end(transaction, .canceled, now: now).map { effects.add($0) }
+    }
+    try run("DELETE FROM callback WHERE portal = ?", [id])
+    return effects
   }
 
   /// - Returns: nil if there is none, or it has expired.

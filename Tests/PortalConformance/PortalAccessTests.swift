@@ -74,9 +74,15 @@ import Testing
   @Test("Mobile authentication switched off") func mobileAuthenticationSwitchedOff() throws {
     let portal = try Portal(
       TokenServerProcess(configuration: configuration("[mobile_authentication]\nenabled = false")))
-    let reply = try portal.get("/oauth/api/v4/authenticate/user/alice/enabled")
-    #expect(reply.status == 404)
-    #expect(reply.json["error_code"] as? Int == 1000)
+    for reply in [try portal.get("/oauth/api/v4/authenticate/user/alice/enabled"), try portal.start()] {
+      #expect(reply.status == 404)
+      #expect(reply.json["error_code"] as? Int == 1000)
+    }
+    // Earlier requests can be read and canceled; this one is unknown.
+    for method in ["GET", "DELETE"] {
+      let path = "/oauth/api/v4/authenticate/transaction/7e9b1f5c-0000-4000-8000-000000000000"
+      #expect(try portal.send(method, path).json["error_code"] as? Int == 3004)
+    }
   }
 
   @Test("Sms is disabled", arguments: ["sms", "sms/resend"], ["v3", "v4"])

@@ -124,6 +124,20 @@ extension Database {
       .map(StoredActivationCode.init)
   }
 
+  /// The readable codes that have not expired, ordered by user and expiry.
+  package func activationCodes(now: Timestamp) throws -> [(code: StoredActivationCode, expiresAt: Timestamp)] {
+    try rows("SELECT * FROM activation_code WHERE expires_at_ms > ? ORDER BY user_id, expires_at_ms, hash", [now])
+      .compactMap { row in try? (StoredActivationCode(row), row.time("expires_at_ms")) }
+  }
+
+  /// - Parameter userID: nil for all users.
+  /// - Returns: the number of deleted codes.
+  @discardableResult
+  package func deleteActivationCodes(of userID: UserID?) throws -> Int {
+    guard let userID else { return try run("DELETE FROM activation_code") }
+    return try run("DELETE FROM activation_code WHERE user_id = ?", [userID])
+  }
+
   package func insertActivationCode(_ hash: [UInt8], userID: UserID, expiresAt: Timestamp) throws {
     try run(
       "INSERT INTO activation_code (hash, user_id, expires_at_ms) VALUES (?, ?, ?)",
@@ -133,6 +147,17 @@ extension Database {
   package func bindActivationCode(_ hash: [UInt8], to clientID: ClientID, profile: ProfileID?) throws {
     try run(
       "UPDATE activation_code SET client_id = ?, profile_id = ? WHERE hash = ?", [clientID, profile, hash])
+  }
+
+  /// The readable fleet tokens, ordered by name, each with the number of its devices that are not deleted.
+  package func fleetTokens() throws -> [(name: String, createdAt: Timestamp, devices: Int)] {
+    try rows(
+      """
+      SELECT name, created_at_ms, (
+        SELECT COUNT(*) FROM device WHERE device.credential = fleet_token.hash AND device.deleted_at_ms IS NULL
+      ) AS devices FROM fleet_token ORDER BY name
+      """
+    ).compactMap { row in try? (row.text("name"), row.time("created_at_ms"), row.count("devices")) }
   }
 
   package func isFleetToken(_ hash: [UInt8]) throws -> Bool {

@@ -95,20 +95,6 @@ import Testing
     #expect(bad.json["error_code"] as? Int == 1003)
   }
 
-  @Test("A request that replaces the open ones is not too many") func replacingOneIsNotTooMany() throws {
-    let types = ["newest\"\nsupersede = true", "login\""].map { "[[type]]\nmethod = \"push\"\nname = \"\($0)\n" }
-    let settings = "[limits]\nopen_requests_per_device = 1"
-    let portal = try Portal(TokenServerProcess(configuration: configuration(settings, types: types.joined())))
-    let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
-    _ = try portal.transaction(["type": "newest", "device_id": device.clientID])
-    let newer = try portal.transaction(["type": "newest", "device_id": device.clientID])
-    #expect(try device.pending().map(\.transactionID) == [newer])
-    let other = try portal.start(["type": "login", "device_id": device.clientID])
-    #expect(other.status == 503 && other.json["error_code"] as? Int == 1002)
-    // It replaces nothing that it does not find room for.
-    #expect(try device.pending().map(\.transactionID) == [newer])
-  }
-
   @Test(
     "A method this version does not offer is refused at the start",
     arguments: ["otp", "sms", "telepathy"])
@@ -118,6 +104,36 @@ import Testing
       try TokenServerProcess(configuration: configuration(types: types))
     }
     #expect(failure?.description.contains("not \"\(method)\"") == true)
+  }
+
+  @Test("At the limit of open requests, one that replaces another starts; a hold is reported before the limit")
+  func atTheLimitOfOpenRequests() throws {
+    let settings = "[limits]\nopen_requests_per_device = 2"
+    let types = """
+      [[type]]
+      name = "login"
+      method = "push"
+      request_expires_in = 600
+      [[type]]
+      name = "newest"
+      method = "push"
+      request_expires_in = 600
+      supersede = true
+      """
+    let portal = try Portal(TokenServerProcess(configuration: configuration(settings, types: types)))
+    let device = try DeviceClient.enrolled(at: portal.server, as: "alice")
+    let login = try portal.transaction(["device_id": device.clientID])
+    _ = try portal.transaction(["device_id": device.clientID, "type": "newest"])
+    let refused = try portal.start(["device_id": device.clientID])
+    #expect(refused.status == 503 && refused.json["error_code"] as? Int == 1002)
+    let newer = try portal.transaction(["device_id": device.clientID, "type": "newest"])
+    #expect(try Set(device.pending().map(\.transactionID)) == [login, newer])
+
+    let second = try DeviceClient.enrolled(at: portal.server, as: "alice")
+    try second.deny(portal.transaction(["device_id": second.clientID]), .notMe).expect(200)
+    let held = try portal.start(["device_id": device.clientID])
+    #expect(held.status == 503)
+    #expect((held.json["error_description"] as? String)?.contains("not me") == true)
   }
 
   @Test("Version 3 names an application") func version3NamesAnApplication() throws {

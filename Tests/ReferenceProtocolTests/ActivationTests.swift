@@ -84,9 +84,11 @@ import Testing
     #expect(throws: refusal) { try FleetURI(parsing: text) }
   }
 
-  @Test("The check digit catches every single wrong digit") func theCheckDigitCatchesEverySingleWrongDigit() throws {
-    let code = ActivationCode.random().digits
-    #expect(ActivationCode(code) != nil)
+  @Test(
+    "The check digit catches every single wrong digit", arguments: [ActivationCode.Form.short, .long])
+  func theCheckDigitCatchesEverySingleWrongDigit(form: ActivationCode.Form) throws {
+    let code = ActivationCode.random(form).digits
+    #expect(ActivationCode(code) != nil && code.count == form.rawValue)
     for (index, digit) in code.enumerated() {
       for other in "0123456789" where other != digit {
         var wrong = Array(code)
@@ -94,6 +96,11 @@ import Testing
         #expect(ActivationCode(String(wrong)) == nil)
       }
     }
+  }
+
+  @Test("A code has 13 or 25 digits") func lengths() {
+    let lengths = (0...40).filter { ActivationCode(String(repeating: "0", count: $0)) != nil }
+    #expect(lengths == [13, 25])
   }
 
   /// The example number of ISO/IEC 7812-1: 7992739871 has the check digit 3.

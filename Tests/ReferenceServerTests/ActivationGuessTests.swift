@@ -101,6 +101,12 @@ import Testing
     #expect(unlimited == ["access_denied": 1])
   }
 
+  @Test("The codes of a fleet cannot be guessed while they are valid") func fleetCodes() {
+    let guesses = ActivationService.wrongCodesPerMinute * 60 * 24 * Double(FleetCommand.maximumDays)
+    let codes = pow(10, Double(ActivationCode.Form.long.rawValue - 1))
+    #expect(guesses * Double(FleetList.maximum) / codes < 1e-6)
+  }
+
   /// - Parameter token: in place of random codes.
   /// - Returns: the number of responses per error.
   private func guesses(

@@ -2,6 +2,7 @@
 import ApprovalTestKit
 import Foundation
 import Logging
+import RecordedLog
 import ServerTestSupport
 import Synchronization
 import Testing
@@ -77,6 +78,21 @@ private struct CountingHandler: LogHandler {
     let pauses = Int((ContinuousClock.now - began) / .seconds(5))
     #expect((1...3 + 2 * pauses).contains(errors.withLock { $0 }))
     #expect(portal.count <= 1 + pauses)
+  }
+
+  @Test("The log line about a failed callback names the portal and the host") func failedCallback() async throws {
+    let (temporary, log) = (try TemporaryStore(), RecordedLog())
+    try await temporary.store.write {
+      try $0.insertCallback("t", url: "http://127.0.0.2:1/", of: "shop", dueAt: Timestamp(1))
+    }
+    let worker = CallbackWorker(
+      store: temporary.store, delivery: CallbackDelivery(allowing: ["127.0.0.0/8"]),
+      clock: ServerClock { Timestamp(1000) }, jitter: { 0 }, wakeUp: AsyncSignal(), log: log.logger)
+    let running = Task { try await worker.run() }
+    try await eventually("a line in the log") { !log.all.isEmpty }
+    running.cancel()
+    _ = try? await running.finished()
+    #expect(log.all.first?.hasPrefix("callback for t of shop to 127.0.0.2:1 failed (") == true, "\(log.all)")
   }
 
   /// Fails if the last wrong PIN does not delete a profile that has an open transaction with a row that a damaged

@@ -156,7 +156,8 @@ import Testing
     let (server, device) = (ready.server, ready.device)
     for (arguments, text) in [
       (["device", "list"], device.clientID), (["api-client", "list"], "portal"), (["type", "list"], "login"),
-      (["transaction", "list"], "[]"),
+      (["transaction", "list"], "[]"), (["user", "list"], "alice"), (["fleet-token", "list"], "[]"),
+      (["activation-code", "list"], device.clientID),
     ] {
       let output = try run(
         BuiltProgram.path("token-server"), arguments + ["--directory", server.directory, "--json"])

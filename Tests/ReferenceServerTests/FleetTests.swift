@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import BuiltPrograms
 import Foundation
+import ReferenceProtocol
 import ServerTestSupport
 import Testing
 
@@ -49,6 +50,15 @@ import Testing
     #expect(lines.first == "user,host,folder,expires" && lines.count == 4)
     #expect(lines[1].hasPrefix("alice,a-1,\(folder)/out/a-1,20"))
     #expect(!output.text.contains("approvaltoken:"))
+  }
+
+  @Test("The code of a board is a long one, and a device registers with it") func longCode() throws {
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    #expect(try fleet(Array("user,host\nalice,a\n".utf8)).status == 0)
+    let text = try String(contentsOfFile: "\(folder)/out/a/approval-token.uri", encoding: .utf8)
+    let code = try ActivationURI(parsing: text.trimmingCharacters(in: .newlines)).code.digits
+    #expect(code.count == ActivationCode.Form.long.rawValue)
+    try DeviceClient(server).register(code).expect(201)
   }
 
   @Test(

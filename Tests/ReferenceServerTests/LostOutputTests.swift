@@ -19,6 +19,7 @@ import Testing
     for command in [
       "api-client add portal", "api-client renew portal --json", "api-client list", "activation-code alice",
       "fleet-token add boards", "user add bob", "device list", "transaction list --json", "type list",
+      "user list", "activation-code list", "fleet-token list",
     ] {
       let lost = try serverProgram(command, directory, redirection)
       #expect(lost.status == 69, "\(command)")

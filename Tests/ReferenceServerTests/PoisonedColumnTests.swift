@@ -119,6 +119,9 @@ import Testing
     #expect(try database.devices(withTransport: .mqtt).contains(ClientID("C1")), comment)
     #expect(try database.devices().contains { $0.id == ClientID("C1") }, comment)
     #expect(try database.apiClients().contains { $0.id == "alice" }, comment)
+    #expect(try database.users().contains { $0.id == UserID("alice") }, comment)
+    #expect(try database.fleetTokens().contains { $0.name == "alice" }, comment)
+    #expect(try database.activationCodes(now: Timestamp(10)).contains { $0.code.userID == UserID("alice") }, comment)
     #expect(try database.transactions(limit: 9).contains { $0.0.id == "tC1" }, comment)
     #expect(try database.holds(now: Timestamp(10)).contains { $0.userID == UserID("alice") }, comment)
     #expect(try database.profiles(of: UserID("aliceSTAYS")).count == 1, comment)
@@ -148,6 +151,9 @@ import Testing
       ("profile", "activation", "row 4 of profile cannot be read: activation is not a blob"),
       ("knowledge", "failures", "row 4 of profile cannot be read: knowledge_failures is not a number"),
       ("api_client", "secret_hash", "row 2 of api_client cannot be read: secret_hash is not a blob"),
+      ("user", "created_at_ms", "row 2 of user cannot be read: created_at_ms is not a number"),
+      ("fleet_token", "created_at_ms", "row 2 of fleet_token cannot be read: created_at_ms is not a number"),
+      ("activation_code", "expires_at_ms", "row 2 of activation_code cannot be read: expires_at_ms is not a number"),
       ("hold", "until_ms", "row \"bob\" of hold cannot be read: until_ms is not a number"),
       ("callback", "attempts", "row 2 of callback is set aside: attempts is not a number"),
       ("outbox", "event", "row 2 of outbox is set aside: event is not a blob"),

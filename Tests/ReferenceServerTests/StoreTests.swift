@@ -171,6 +171,39 @@ struct DatabaseFile {
   }
 
   @Test(
+    "A deleted portal's open transactions are canceled, and its callbacks are deleted; others stay",
+    arguments: Engine.allCases)
+  func deletedPortal(in engine: Engine) async throws {
+    let temporary = try TemporaryStore(engine)
+    let store = temporary.store
+    let deleted = try await store.write { database in
+      for portal in ["shop", "bank"] {
+        let client = APIClient(
+          id: portal, secretHash: [1], mayAuthenticate: true, mayManageDevices: false, mayIntrospect: false)
+        _ = try database.insertAPIClient(client)
+        for id in ["open", "denied"] {
+          var transaction = Transaction.sample("\(portal) \(id)")
+          transaction.portal = portal
+          try database.insert(transaction)
+        }
+        var denied = Transaction.sample("\(portal) denied")
+        denied.portal = portal
+        _ = try database.end(denied, .denied, now: Timestamp(1))
+      }
+      return try database.deleteAPIClient("shop", now: Timestamp(2))
+    }
+    #expect(deleted?.notices.map(\.event.kind) == [.requestClosed])
+    let (states, callbacks, again) = try await store.write { database in
+      (
+        try ["shop open", "shop denied", "bank open"].map { try database.transaction($0)?.state },
+        try database.callbacks(dueBy: Timestamp(9), without: [], limit: 10).map(\.transactionID),
+        try database.deleteAPIClient("shop", now: Timestamp(3)) == nil
+      )
+    }
+    #expect(states == [.canceled, .rejected, .open] && callbacks == ["bank denied"] && again)
+  }
+
+  @Test(
     "Of many notes of a delivery, at two servers, one is the first, and none of another device",
     arguments: Engine.allCases)
   func oneFirstNote(in engine: Engine) async throws {

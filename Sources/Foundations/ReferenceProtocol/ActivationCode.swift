@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 
-/// A one-time activation code: 12 random digits and a Luhn check digit (ISO/IEC 7812-1 Annex B). It can be typed on a
-/// keypad, and the check digit detects most typing errors before they cost an attempt.
+/// A one-time activation code: random digits and a Luhn check digit (ISO/IEC 7812-1 Annex B), which detects most typing
+/// errors before they cost an attempt.
 package struct ActivationCode: Sendable, Equatable {
-  /// 13 digits.
+  /// The number of digits, with the check digit.
+  package enum Form: Int, Sendable {
+    /// For a code that is typed on a keypad, and valid for minutes.
+    case short = 13
+    /// For one in a file, and valid for days: there may be many of them, and more time to guess one.
+    case long = 25
+  }
+
   package let digits: String
 
   package init?(_ text: String) {
     let digits = text.filter { $0 != " " && $0 != "-" }
-    guard digits.utf8.count == 13, digits.utf8.allSatisfy({ (48...57).contains($0) }),
+    guard Form(rawValue: digits.utf8.count) != nil, digits.utf8.allSatisfy({ (48...57).contains($0) }),
       luhnCheckDigit(of: digits.dropLast()) == digits.last
     else { return nil }
     self.digits = digits
   }
 
-  /// Creates a code of 12 uniformly distributed digits (bytes of 250 and above are rejected) and a check digit.
-  package static func random() -> ActivationCode {
+  /// Creates a code of uniformly distributed digits (bytes of 250 and above are rejected) and a check digit.
+  package static func random(_ form: Form = .short) -> ActivationCode {
+    let count = form.rawValue - 1
     var digits = ""
-    while digits.utf8.count < 12 {
-      for byte in Random.bytes(12) where byte < 250 && digits.utf8.count < 12 { digits += String(byte % 10) }
+    while digits.utf8.count < count {
+      for byte in Random.bytes(count) where byte < 250 && digits.utf8.count < count { digits += String(byte % 10) }
     }
     return ActivationCode(digits + String(luhnCheckDigit(of: digits[...])))!
   }

@@ -30,7 +30,8 @@ package struct ActivationURI: Sendable, Equatable {
       case .unknown(let name): "the activation URI has an unknown part \"\(name)\""
       case .badPercentEncoding: "the activation URI has a % that is not followed by two hex digits, or is not UTF-8"
       case .badServer(let server): "\"\(server)\" is not https://HOST[:PORT]"
-      case .badCode: "the activation code is wrong: 13 digits whose last one is a check digit; look for a typing error"
+      case .badCode:
+        "the activation code is wrong: 13 or 25 digits whose last one is a check digit; look for a typing error"
       case .badFleetToken: "the fleet token is wrong: 64 hexadecimal digits"
       case .badPin(let pin): "\"\(pin)\" is not a pin: Base64 of 32 bytes"
       }

@@ -164,11 +164,11 @@ final class CallbackWorker: Service {
       case .delivered: try await store.writeStatement(isUrgent: false) { try $0.deleteCallback(job.transactionID) }
       case .refusedForGood(let why):
         try await store.writeStatement(isUrgent: false) { try $0.deleteCallback(job.transactionID) }
-        log.notice("callback for \(job.transactionID) refused for good: \(why)")
+        log.notice("callback \(job.logName) refused for good: \(why)")
       case .failed(let why):
         let delay = CallbackSchedule.delay(afterFailures: job.attempts + 1, jitter: jitter())
         let dueAt = clock.now() + delay
-        log.notice("callback for \(job.transactionID) failed (\(why)), again in \(delay.milliseconds) ms")
+        log.notice("callback \(job.logName) failed (\(why)), again in \(delay.milliseconds) ms")
         try await store.writeStatement(isUrgent: false) {
           try $0.postponeCallback(job, until: dueAt)
         }
@@ -176,7 +176,7 @@ final class CallbackWorker: Service {
     } catch {
       isStored = false
       let pause = store.sharedBy == nil ? Self.afterStorageFailure : Self.claim
-      log.error("callback for \(job.transactionID), again in at most \(pause): \(error)")
+      log.error("callback \(job.logName), again in at most \(pause): \(error)")
       // It is still due: without a pause it would be sent as often as the portal answers.
       try? await Task.sleep(for: Self.afterStorageFailure)
     }
@@ -185,4 +185,9 @@ final class CallbackWorker: Service {
     // frees a slot for another.
     if outcome != .delivered || !isStored || wasFull { wakeUp.ring() }
   }
+}
+
+extension CallbackJob {
+  /// Its transaction, portal and host, for the log.
+  fileprivate var logName: String { "for \(transactionID) of \(portal) to \(host)" }
 }

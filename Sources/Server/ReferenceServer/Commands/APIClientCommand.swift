@@ -57,7 +57,8 @@ struct APIClientCommand: AsyncParsableCommand {
 
   struct Delete: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-      commandName: "delete", abstract: "Delete a portal: its secret is invalid at once.")
+      commandName: "delete",
+      abstract: "Delete a portal: its secret is invalid at once, and its open requests are canceled.")
 
     @OptionGroup var options: CommonOptions
     @Argument(help: "The portal's client id.")
@@ -70,8 +71,12 @@ struct APIClientCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-      guard try await options.open().write({ [id] in try $0.deleteAPIClient(id) }) else {
-        throw CommandError("there is no client \(id)")
+      let now = ServerClock.system.now()
+      try await options.open().change { [id] database in
+        guard let effects = try database.deleteAPIClient(id, now: now) else {
+          throw CommandError("there is no client \(id)")
+        }
+        return effects
       }
       try options.print(Deleted(clientID: id), "deleted the client \(id)")
     }

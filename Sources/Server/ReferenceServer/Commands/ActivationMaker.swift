@@ -35,8 +35,8 @@ struct ActivationMaker {
   func fleetURI(_ token: String) -> String { FleetURI(server: issuer, token: token, pins: [pin]).text }
 
   /// A new code: its digits, its URI, and the hash that the server stores.
-  func make() -> (digits: String, uri: String, hash: [UInt8]) {
-    let code = ActivationCode.random()
+  func make(_ form: ActivationCode.Form = .short) -> (digits: String, uri: String, hash: [UInt8]) {
+    let code = ActivationCode.random(form)
     return (
       code.digits, ActivationURI(server: issuer, code: code, pins: [pin]).text,
       hasher.hash(code.digits, for: .activationCode)

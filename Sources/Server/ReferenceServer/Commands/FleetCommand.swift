@@ -16,6 +16,8 @@ struct FleetCommand: AsyncParsableCommand {
       enroll: transport the SD cards like passwords.
       """)
 
+  static let maximumDays = 30
+
   @OptionGroup var options: CommonOptions
   @Argument(help: "The list of boards.", completion: .file(extensions: ["csv"]))
   var list: String
@@ -41,7 +43,9 @@ struct FleetCommand: AsyncParsableCommand {
   }
 
   func validate() throws {
-    guard (1...30).contains(days) else { throw ValidationError("--days must be from 1 to 30") }
+    guard (1...Self.maximumDays).contains(days) else {
+      throw ValidationError("--days must be from 1 to \(Self.maximumDays)")
+    }
   }
 
   func run() async throws {
@@ -49,7 +53,7 @@ struct FleetCommand: AsyncParsableCommand {
     let common = try commonLines()
     let session = try await options.open()
     let maker = try await ActivationMaker(session)
-    let enrollments = rows.map { (row: $0, activation: maker.make()) }
+    let enrollments = rows.map { (row: $0, activation: maker.make(.long)) }
     let now = ServerClock.system.now()
     let expiresAt = now + .seconds(86400 * days)
     try makeFolder(output)

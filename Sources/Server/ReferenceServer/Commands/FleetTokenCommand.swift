@@ -8,7 +8,7 @@ import TokenServerStore
 struct FleetTokenCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "fleet-token", abstract: "Manage fleet tokens, with which devices register before they have a user.",
-    subcommands: [Add.self, Delete.self])
+    subcommands: [Add.self, Delete.self, List.self])
 
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -73,6 +73,36 @@ struct FleetTokenCommand: AsyncParsableCommand {
       let isDeleted = try await options.open().write { [name] in try $0.deleteFleetToken(named: name) }
       guard isDeleted else { throw CommandError("there is no fleet token \(name)") }
       try options.print(Deleted(name: name), "deleted the fleet token \(name)")
+    }
+  }
+
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "list", abstract: "List the fleet tokens by name, each with the number of its devices.")
+
+    @OptionGroup var options: CommonOptions
+
+    private struct Entry: Encodable {
+      var name: String
+      /// The number of devices that are registered with it.
+      var devices: Int
+      var createdAtMs: Int64
+
+      enum CodingKeys: String, CodingKey {
+        case name, devices
+        case createdAtMs = "created_at_ms"
+      }
+
+      var text: String { "\(name)  devices: \(devices), added \(moment(Timestamp(createdAtMs)))" }
+    }
+
+    func run() async throws {
+      let (tokens, unreadable) = try await options.open().read {
+        (try $0.fleetTokens(), try $0.unreadableRows(of: ["fleet_token"]))
+      }
+      unreadable.forEach(complain)
+      let entries = tokens.map { Entry(name: $0.name, devices: $0.devices, createdAtMs: $0.createdAt.milliseconds) }
+      try options.print(entries, entries.isEmpty ? "no fleet tokens" : entries.map(\.text).joined(separator: "\n"))
     }
   }
 }

@@ -5,7 +5,8 @@ import TokenServerStore
 
 struct UserCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "user", abstract: "Manage users of the server.", subcommands: [Add.self, Delete.self, Resume.self])
+    commandName: "user", abstract: "Manage users of the server.",
+    subcommands: [Add.self, Delete.self, Resume.self, List.self])
 
   struct Add: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "add", abstract: "Add a user.")
@@ -75,6 +76,38 @@ struct UserCommand: AsyncParsableCommand {
       try options.print(
         Resumed(user: user, wasHeld: wasHeld),
         wasHeld ? "the hold on \(user) has ended" : "\(user) was not on hold")
+    }
+  }
+
+  struct List: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "list", abstract: "List the users, each with the number of devices.")
+
+    @OptionGroup var options: CommonOptions
+
+    private struct Entry: Encodable {
+      var user: String
+      /// The number of devices on which the user is activated.
+      var devices: Int
+      var createdAtMs: Int64
+
+      enum CodingKeys: String, CodingKey {
+        case user, devices
+        case createdAtMs = "created_at_ms"
+      }
+
+      var text: String { "\(user)  devices: \(devices), added \(moment(Timestamp(createdAtMs)))" }
+    }
+
+    func run() async throws {
+      let (users, unreadable) = try await options.open().read {
+        (try $0.users(), try $0.unreadableRows(of: ["user"]))
+      }
+      unreadable.forEach(complain)
+      let entries = users.map {
+        Entry(user: $0.id.text, devices: $0.devices, createdAtMs: $0.createdAt.milliseconds)
+      }
+      try options.print(entries, entries.isEmpty ? "no users" : entries.map(\.text).joined(separator: "\n"))
     }
   }
 }

@@ -45,11 +45,4 @@ extension ServerRecords {
     }
     return effects
   }
-
-  /// The open transactions that a new one of a type with `supersede` replaces.
-  package func replaceable(
-    userID: UserID, type: String, on clientID: ClientID, now: Timestamp
-  ) throws -> [Transaction] {
-    try openTransactions(of: clientID, now: now).filter { $0.userID == userID && $0.type == type }
-  }
 }

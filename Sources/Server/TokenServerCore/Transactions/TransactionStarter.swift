@@ -77,13 +77,13 @@ package struct TransactionStarter: Sendable {
     if let until = try records.holdEnd(of: order.userID, now: now) {
       return .refused(.onHold(remaining: until - now))
     }
-    let replaced =
-      order.type.supersede
-      ? try records.replaceable(userID: order.userID, type: order.type.name, on: profile.clientID, now: now) : []
+    let replaced = try superseded(by: order, on: profile.clientID, records, now: now)
     let open = try records.openTransactionCount(of: order.userID, on: profile.clientID, now: now)
     guard open - replaced.count < configuration.limits.openRequestsPerDevice else { return .refused(.tooManyOpen) }
     var effects = Effects()
-    for transaction in replaced { try records.end(transaction, .superseded, now: now).map { effects.add($0) } }
+    for transaction in replaced {
+      try records.end(transaction, .superseded, now: now).map { effects.add($0) }
+    }
     let transaction = transaction(for: order, profile, plan, now: now)
     try records.insert(transaction)
     if order.type.deliveryRequired, try !isReached(profile.clientID, records, now: now) {
@@ -92,6 +92,16 @@ package struct TransactionStarter: Sendable {
       effects.notify(profile.clientID, DeviceEvent(.request, transactionID: transaction.id, profileID: profile.id.text))
     }
     return .started(StartedTransaction(transaction: transaction, deviceName: deviceName), effects)
+  }
+
+  /// The user's open transactions on the device that end when this one starts.
+  private func superseded(
+    by order: StartRequest, on device: ClientID, _ records: any ServerRecords, now: Timestamp
+  ) throws -> [Transaction] {
+    guard order.type.supersede else { return [] }
+    return try records.openTransactions(of: device, now: now).filter {
+      $0.userID == order.userID && $0.type == order.type.name
+    }
   }
 
   /// Whether the device is expected to receive hints immediately, from whichever server.

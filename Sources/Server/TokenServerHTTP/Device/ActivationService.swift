@@ -12,8 +12,9 @@ import TokenServerStore
 /// was correct. So a source can have at most as many concurrent attempts as wrong ones. An attempt with the token of a
 /// full fleet counts for its source and site, too, because each counts the devices of the fleet.
 struct ActivationService: Sendable {
-  /// A code has 13 digits, 12 of them random: with 1000 open codes, 600 guesses a minute find one in about 3 years.
-  private static let wrongCodesPerMinute = 600.0
+  /// With 1000 open codes of 12 random digits, 600 guesses a minute find one in about 3 years. Codes that are valid for
+  /// days have 24.
+  static let wrongCodesPerMinute = 600.0
   private static let wrongCodesPerMinuteAndSite = 60.0
   private static let wrongCodesPerMinuteAndSource = 10.0
 

@@ -23,11 +23,11 @@ struct PortalRoutes: Sendable {
         return try await options(for: UserID(context.path("user")), version)
       }
       router.get(RouterPath("\(base)/transaction/:id")) { request, context in
-        _ = try await admit(request, version, toStarted: true)
+        _ = try await admit(request, version, evenIfDisabled: true)
         return try await result(of: context.path("id"))
       }
       router.delete(RouterPath("\(base)/transaction/:id")) { request, context in
-        let (portal, _) = try await admit(request, version, toStarted: true)
+        let (portal, _) = try await admit(request, version, evenIfDisabled: true)
         return try await cancel(context.path("id"), by: portal)
       }
       for sms in ["sms", "sms/resend"] {
@@ -47,15 +47,14 @@ struct PortalRoutes: Sendable {
     }
   }
 
-  /// - Parameter started: whether it is about a transaction that was started: if mobile authentication has been disabled
-  ///   since, its result can be read, and it can be canceled.
+  /// - Parameter evenIfDisabled: for requests that were started before mobile authentication was disabled.
   /// - Returns: the portal's client id and the request's form.
   private func admit(
-    _ request: Request, _ version: PortalVersion, toStarted started: Bool = false
+    _ request: Request, _ version: PortalVersion, evenIfDisabled: Bool = false
   ) async throws -> (portal: String, Form) {
     let form = try await request.form(errorCode: ResponseError.badParameterCode)
     let portal = try await gate.admit(request, form: form, to: .mobileAuthentication)
-    guard started || configuration.mobileAuthentication.enabled else {
+    guard evenIfDisabled || configuration.mobileAuthentication.enabled else {
       throw ResponseError.mobileAuthenticationDisabled
     }
     guard version == .v4 || configuration.mobileAuthentication.pushEnrollmentMode != .multiple else {

@@ -106,15 +106,36 @@ extension Database {
     try run("UPDATE api_client SET secret_hash = ?, needs_former_pepper = 0 WHERE id = ?", [secretHash, id]) > 0
   }
 
-  /// - Returns: false if there is no such client.
-  package func deleteAPIClient(_ id: String) throws -> Bool {
-    try run("DELETE FROM api_client WHERE id = ?", [id]) > 0
+  /// Deletes the client. Its open transactions end as canceled, and its callbacks are not sent.
+  /// - Returns: nil if there is no such client.
+  package func deleteAPIClient(_ id: String, now: Timestamp) throws -> Effects? {
+    guard try run("DELETE FROM api_client WHERE id = ?", [id]) > 0 else { return nil }
+    var effects = Effects()
+    for transaction in try openTransactions(startedBy: id) {
+      try end(transaction, .canceled, now: now).map { effects.add($0) }
+    }
+    try run("DELETE FROM callback WHERE portal = ?", [id])
+    return effects
   }
 
   /// - Returns: nil if there is none, or it has expired.
   package func activationCode(_ hash: [UInt8], now: Timestamp) throws -> StoredActivationCode? {
     try row("SELECT * FROM activation_code WHERE hash = ? AND expires_at_ms > ?", [hash, now])
       .map(StoredActivationCode.init)
+  }
+
+  /// The readable codes that have not expired, ordered by user and expiry.
+  package func activationCodes(now: Timestamp) throws -> [(code: StoredActivationCode, expiresAt: Timestamp)] {
+    try rows("SELECT * FROM activation_code WHERE expires_at_ms > ? ORDER BY user_id, expires_at_ms, hash", [now])
+      .compactMap { row in try? (StoredActivationCode(row), row.time("expires_at_ms")) }
+  }
+
+  /// - Parameter userID: nil for all users.
+  /// - Returns: the number of deleted codes.
+  @discardableResult
+  package func deleteActivationCodes(of userID: UserID?) throws -> Int {
+    guard let userID else { return try run("DELETE FROM activation_code") }
+    return try run("DELETE FROM activation_code WHERE user_id = ?", [userID])
   }
 
   package func insertActivationCode(_ hash: [UInt8], userID: UserID, expiresAt: Timestamp) throws {
@@ -126,6 +147,17 @@ extension Database {
   package func bindActivationCode(_ hash: [UInt8], to clientID: ClientID, profile: ProfileID?) throws {
     try run(
       "UPDATE activation_code SET client_id = ?, profile_id = ? WHERE hash = ?", [clientID, profile, hash])
+  }
+
+  /// The readable fleet tokens, ordered by name, each with the number of its devices that are not deleted.
+  package func fleetTokens() throws -> [(name: String, createdAt: Timestamp, devices: Int)] {
+    try rows(
+      """
+      SELECT name, created_at_ms, (
+        SELECT COUNT(*) FROM device WHERE device.credential = fleet_token.hash AND device.deleted_at_ms IS NULL
+      ) AS devices FROM fleet_token ORDER BY name
+      """
+    ).compactMap { row in try? (row.text("name"), row.time("created_at_ms"), row.count("devices")) }
   }
 
   package func isFleetToken(_ hash: [UInt8]) throws -> Bool {

@@ -90,10 +90,16 @@ extension Database {
 /// The query and the parser for the rows of each table.
 private var readers: [String: (query: String, read: @Sendable (any SQLRow) throws -> Void)] {
   [
-    "activation_code": ("SELECT rowid AS row_number, * FROM activation_code", { _ = try StoredActivationCode($0) }),
+    "activation_code": (
+      "SELECT rowid AS row_number, * FROM activation_code",
+      { _ = try (StoredActivationCode($0), $0.time("expires_at_ms")) }
+    ),
     "api_client": ("SELECT rowid AS row_number, * FROM api_client", { _ = try APIClient($0) }),
     "authenticator": ("SELECT rowid AS row_number, * FROM authenticator", { _ = try AuthenticatorRecord($0) }),
     "device": ("SELECT rowid AS row_number, * FROM device", { _ = try Device($0) }),
+    "fleet_token": (
+      "SELECT rowid AS row_number, * FROM fleet_token", { _ = try ($0.text("name"), $0.time("created_at_ms")) }
+    ),
     "hold": (
       "SELECT user_id AS row_number, * FROM hold", { _ = try ($0.userID("user_id"), $0.time("until_ms")) }
     ),
@@ -109,6 +115,9 @@ private var readers: [String: (query: String, read: @Sendable (any SQLRow) throw
     "server_key": (
       "SELECT rowid AS row_number, * FROM server_key",
       { _ = try ($0.text("fingerprint"), $0.bytes("sealed_secret"), $0.flag("is_shared")) }
+    ),
+    "user": (
+      #"SELECT rowid AS row_number, * FROM "user""#, { _ = try ($0.userID("id"), $0.time("created_at_ms")) }
     ),
   ]
 }

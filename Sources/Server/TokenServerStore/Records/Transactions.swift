@@ -59,6 +59,12 @@ extension Database {
     ).compactMap { try? Transaction($0) }
   }
 
+  /// Unreadable ones are left out.
+  func openTransactions(startedBy portal: String) throws -> [Transaction] {
+    try rows("SELECT * FROM mobile_auth_transaction WHERE portal = ? AND state = 'open'", [portal])
+      .compactMap { try? Transaction($0) }
+  }
+
   /// The IDs of open transactions without a note of their delivery.
   package func undeliveredTransactions(of clientID: ClientID, now: Timestamp) throws -> [String] {
     try rows(

@@ -2,6 +2,7 @@
 import ArgumentParser
 import Foundation
 import Glibc
+import ReferenceProtocol
 import TokenServerCore
 import TokenServerStore
 

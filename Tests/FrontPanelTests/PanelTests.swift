@@ -99,6 +99,22 @@ import Testing
     #expect(indicator.lit == [.green, nil, .green, nil])
   }
 
+  @Test("Each of two equal outcomes is played") func twoEqualOutcomes() async throws {
+    let panel = panel()
+    for changes in [4, 8] {
+      let showing = Task { await panel.show(.confirmed) }
+      try await eventually("the outcome has begun") { indicator.lit.count == changes - 3 }
+      for (change, pause) in [(2, 600), (1, 300), (0, 600)] {
+        await clock.untilAsleep(2)
+        clock.advance(by: .milliseconds(pause))
+        try await eventually("change \(changes - change) of the LED") { indicator.lit.count == changes - change }
+      }
+      clock.advance(by: .milliseconds(300))
+      try await showing.finished()
+    }
+    #expect(indicator.lit == [.green, nil, .green, nil, .green, nil, .green, nil])
+  }
+
   /// It is played to its end the first time and does not delay callers when shown again.
   @Test("A failure is seen once") func aFailureIsSeenOnce() async throws {
     let panel = panel()

@@ -105,6 +105,8 @@ def check_texts():
 def check_server():
     board = Board('server = "https://auth.example.org:8443"\n')
     check("the server of a typed code is taken", board.server == "https://auth.example.org:8443\n\n" and board.is_erased)
+    for address in ("https://[2001:db8::1]:8443", "https://192.0.2.1"):
+        check(f"also {address}", Board(f'server = "{address}"\n').server == f"{address}\n\n")
     pin = "A" * 43 + "="
     board = Board(f'server = "https://auth.example.org"\nserver_pin = "{pin}"\n')
     check("and its pin", board.server == f"https://auth.example.org\n{pin}\n")
@@ -130,6 +132,8 @@ def check_refusals():
         (WIFI.replace("home of alice", ""), "wifi_name has"),
         ('server = "http://auth.example.org"\n', "server is https://"),
         ('server = "https://auth.example.org/path"\n', "server is https://"),
+        ('server = "https://a:b:c"\n', "server is https://"),
+        ('server = "https://2001:db8::1"\n', "server is https://"),
         ('server = "https://a"\nserver_pin = "x"\n', "server_pin is 44"),
         (f'server_pin = "{"A" * 43}="\n', "server is https://"),
         ('host = "a"\0\n', "line 1 is not"),

@@ -73,7 +73,7 @@ private func wifi(
     (wifi(country: "de"), "wifi_country is"),
     ("server = \"http://auth.example.org\"\n", "server is"),
     ("server = \"https://a/path\"\n", "server is"),
-    ("server = \"https://\"\n", "server is"),
+    ("server = \"https://\"\n", "server is"), ("server = \"https://a:b:c\"\n", "server is"),
     ("server_pin = \"\(pin)\"\n", "server is"),
     ("server = \"https://a\"\nserver_pin = \"x\"\n", "server_pin is"),
   ]
@@ -92,6 +92,7 @@ private func wifi(
     "wifi_name = 'a\"b\\c'\nwifi_password = 'pass\"word\\'\nwifi_country = 'DE'\n",
     wifi(name: String(repeating: "ü", count: 16)),
     "server = \"https://auth.example.org:8443\"\nserver_pin = \"\(pin)\"\n",
+    "server = \"https://[2001:db8::1]:8443\"\n", "server = \"https://192.0.2.1\"\n",
   ]
 
   @Test("What a board takes is taken", arguments: right) func taken(text: String) throws {

@@ -92,19 +92,54 @@ import VaultModel
     return record
   }
 
-  @Test("Unlocks nothing once the PIN that a former version has set was right") func former() throws {
+  /// What versions without the hash have stored.
+  private func storeAsFormerly(_ vault: Vault, _ digits: String) throws {
+    try vault.setPIN(of: alice, to: pin(digits), keys: secrets("alice"))
     try vault.transaction { connection in
       guard let record = try vault.account(alice, on: connection) else { return }
-      // As that version stores it.
       var bare = record
       bare.pin = nil
       try vault.put(bare, on: connection)
       try vault.put(record, on: connection)
-      #expect(try vault.pinCommitment(of: alice, on: connection) == nil)
+      let commitment = try vault.pinCommitment(of: alice, on: connection)
+      #expect(commitment == nil)
     }
-    #expect(try vault.unlock(alice, "13579").text == "the owner's")
+  }
+
+  @Test("Unlocks nothing once the PIN that a former version has set was right") func former() throws {
+    try storeAsFormerly(vault, "13579")
+    let second = try Vault.open(directory: other.path, deviceSecret: try fixture.deviceSecret())
+    try storeAsFormerly(second, "24680")
+    try vault.expectWrong(alice)
+    guard case .unlocked(let keys) = try vault.unlock(alice, "13579") else {
+      Issue.record("the PIN was wrong")
+      return
+    }
+    #expect(keys.count == 32)
+    // The same PIN has the same keys from then on, and its count was cleared.
+    #expect(try bytes(keys) == unlocked(by: "13579"))
+    let clock = PatientClock(wallClockMilliseconds: 0)
+    #expect(try vault.pinStatus(of: alice, in: clock.environment)?.counts.previous == 0)
+    let result = try clock.waitOut { environment throws(StateStoreError) in
+      try vault.changePIN(of: alice, from: pin("13579"), to: pin("86420"), parameters: cheap, in: environment)
+    }
+    #expect(result.text.utf8.count > 0)
+    #expect(try bytes(keys) == unlocked(by: "86420"))
     try exchange("pins")
     expectRefused("24680")
+  }
+
+  private func unlocked(by digits: String) throws -> [UInt8]? {
+    guard case .unlocked(let keys) = try vault.unlock(alice, digits) else { return nil }
+    return bytes(keys)
+  }
+
+  @Test("A PIN that is set while a former one is verified stays") func changedMeanwhile() throws {
+    try storeAsFormerly(vault, "13579")
+    let record = try vault.snapshot { try PINRecord.read(alice, from: $0, vault.keys) }
+    try vault.setPIN(of: alice, to: pin("97531"), keys: secrets("new keys"))
+    _ = try vault.bind(secrets("alice"), of: record, to: nil, pin("13579"))
+    #expect(try vault.unlock(alice, "97531").text == "new keys")
   }
 
   @Test("Comes with its account only") func wholeAccount() throws {

@@ -123,13 +123,15 @@ package actor FrontPanel: Panel {
     self.indication = indication
     if case .idle = indication, buttonTrouble == nil { mayBeUnseen = false }
     let row = indication.row
+    // One of two outcomes in a row that are the same would not be seen.
+    let isAgain = !isNew && (row.playsToEnd == .yes || row.playsToEnd == .unlessPressed)
     // What the user does at this prompt stays visible: that digits are typed, or what a release would do.
     if row.playsToEnd != .no || armed?.isTouchReported != true {
-      light(indication)
+      light(indication, again: isAgain)
     } else if !isReleaseShown || armed?.isButtonTouched != true {
       lightAgain()
     }
-    if isNew { sound(indication) }
+    if isNew || isAgain { sound(indication) }
     guard row.playsToEnd != .no, row.playsToEnd != .whenNew || isNew else { return playedUntil = nil }
     isPlayedAgain = false
     playedUntil = clock.now + row.pattern.length
@@ -260,9 +262,9 @@ package actor FrontPanel: Panel {
     }
   }
 
-  func light(_ indication: Indication, afterDark pause: Duration = .zero) {
+  func light(_ indication: Indication, afterDark pause: Duration = .zero, again: Bool = false) {
     flashing?.cancel()
-    player.play(indication, openRequests: openRequests, afterDark: pause)
+    player.play(indication, openRequests: openRequests, afterDark: pause, again: again)
   }
 
   /// Ends a panel indication and shows the handler's indication again.

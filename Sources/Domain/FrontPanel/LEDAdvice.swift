@@ -35,6 +35,7 @@ extension Indication {
     case .confirmed: "Done: the token server confirmed the approval."
     case .denied: "Done: the token server confirmed the denial."
     case .pinWrong: "Count the last blinks: so many attempts are left."
+    case .pinRefused(rule: 4): "The number of digits is wrong, and nothing was sent: type it again."
     case .pinRefused: "Choose another PIN. The number of blinks says why."
     case .outcomeUnknown: "Wait: the token asks the token server whether the answer arrived."
     case .mustEnroll: "Enroll the token with a URI from the portal."

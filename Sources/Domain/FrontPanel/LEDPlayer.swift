@@ -46,12 +46,15 @@ final class LEDPlayer: Sendable {
   /// - Parameters:
   ///   - openRequests: the number of open requests.
   ///   - pause: how long the LED is dark first. If above zero, the pattern begins in every case.
-  func play(_ indication: Indication, openRequests: Int = 0, afterDark pause: Duration = .zero) {
+  ///   - again: begins the pattern in every case.
+  func play(
+    _ indication: Indication, openRequests: Int = 0, afterDark pause: Duration = .zero, again: Bool = false
+  ) {
     let (pattern, color) = (indication.pattern(openRequests: openRequests), indication.row.color)
     let start = clock.now + pause
     state.withLock { state in
       let isNew = state.playing != indication || pattern != indication.pattern(openRequests: state.openRequests)
-      guard isNew || pause > .zero else { return }
+      guard isNew || again || pause > .zero else { return }
       begin(&state, indication)
       state.openRequests = openRequests
       let round = state.round

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Cryptography
 import MobileAuth
+import PINProtection
 import SQLite
 import Secrets
 
@@ -19,21 +20,45 @@ extension Vault {
     try fields(of: account, on: connection)?[RecordFields.Tag.pinCommitment]
   }
 
-  /// Checks that a PIN belongs to its account.
+  /// Checks that a PIN belongs to its account, and binds one to it that a former version has set.
   /// - Parameters:
   ///   - keys: what the PIN has decrypted.
+  ///   - counted: the counted attempt.
   ///   - commitment: that of the account.
+  /// - Returns: the record and the keys as they are stored now.
   /// - Throws: `.corrupt` if another PIN was put in the place of the account's.
-  func require(_ keys: SecretBytes, in commitment: SecretBytes?, of account: AccountID) throws(StateStoreError) {
-    let own = Self.commitment(to: keys)
-    if let commitment {
-      guard SecretBytes.constantTimeEqual(own, commitment) else { throw .corrupt(.pin(of: account)) }
-      return
+  func bind(
+    _ keys: SecretBytes, of counted: PINRecord, to commitment: SecretBytes?, _ pin: PIN
+  ) throws(StateStoreError) -> (record: PINRecord, keys: SecretBytes) {
+    guard let commitment else {
+      // An error only delays it until the next correct PIN.
+      return ((try? bindFormer(keys, of: counted, pin)) ?? nil) ?? (counted, keys)
     }
-    // An error only delays it until the next correct PIN.
-    try? transaction { connection in
-      guard let record = try self.account(account, on: connection), record.pin?.verifier == .token else { return }
-      try put(record, committingTo: own, on: connection)
+    guard SecretBytes.constantTimeEqual(Self.commitment(to: keys), commitment) else {
+      throw .corrupt(.pin(of: counted.account))
+    }
+    return (counted, keys)
+  }
+
+  /// - Returns: nil if another process has changed the PIN meanwhile, or the account has none that this token verifies.
+  private func bindFormer(
+    _ keys: SecretBytes, of counted: PINRecord, _ pin: PIN
+  ) throws(StateStoreError) -> (record: PINRecord, keys: SecretBytes)? {
+    let account = counted.account
+    var (bound, keys) = (counted, keys)
+    // What former versions encrypted, and the same in every vault.
+    if SecretBytes.constantTimeEqual(keys, SecretBytes(copying: Array(account.text.utf8))) {
+      keys = Random.secret(32)
+      let parameters = try mappingStateStoreErrors { try counted.sealedKeys(self.keys).derivation.parameters }
+      bound.sealedBytes = try sealedBytes(of: keys, under: pin, for: account, parameters)
+    }
+    return try transaction(erasing: true) { [bound, keys] connection in
+      guard let record = try self.account(account, on: connection), record.pin?.verifier == .token,
+        try unchanged(counted, on: connection) != nil, try pinCommitment(of: account, on: connection) == nil
+      else { return nil }
+      try bound.write(to: connection, self.keys)
+      try put(record, committingTo: Self.commitment(to: keys), on: connection)
+      return (bound, keys)
     }
   }
 }

@@ -49,8 +49,8 @@ extension Vault {
     guard stored == counted else { throw .corrupt(.pinCount(of: account)) }
     let opened = try mappingStateStoreErrors { try counted.sealedKeys(keys).open(with: pin, binding: keys.pinBinding) }
     guard let opened else { return .over(try foundWrong(counted, environment)) }
-    try require(opened, in: commitment, of: account)
-    return .right(counted, opened)
+    let bound = try bind(opened, of: counted, to: commitment, pin)
+    return .right(bound.record, bound.keys)
   }
 
   private enum Counting {

@@ -135,19 +135,20 @@ final class Link: Sendable {
       try await Task.sleep(for: session.setUpLimit * plan.patience)
       self?.endIfStuck(because: session.lateness(after: plan.patience))
     }
-    defer {
-      alarm.cancel()
-      let isAbandoned = shared.withLock { shared in
-        shared.attempt = nil
-        return shared.thread == nil
-      }
-      if isAbandoned { Attempts.noteEndOfAbandoned() }
+    var failure: BrokerError?
+    do { try work(plan) } catch { failure = error }
+    alarm.cancel()
+    let isAbandoned = shared.withLock { shared in
+      shared.attempt = nil
+      return shared.thread == nil
     }
-    do { try work(plan) } catch {
-      Attempts.noteFailure(of: attempt)
-      throw error
+    // What ends long after its time limit does not count: later attempts have shown which addresses respond.
+    switch (isAbandoned, failure) {
+    case (true, _): Attempts.noteEndOfAbandoned()
+    case (false, .some): Attempts.noteFailure(of: attempt)
+    case (false, .none): Attempts.noteConnection(by: attempt)
     }
-    Attempts.noteConnection(by: attempt)
+    if let failure { throw failure }
   }
 
   func put(_ event: LinkEvent) {

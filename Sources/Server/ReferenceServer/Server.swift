@@ -54,15 +54,17 @@ struct Server {
       servers: membership?.servers ?? ServerCount(), readiness: readiness)
     // Ends when health checks and metrics have their address.
     let (beforeReady, operationsListen) = AsyncStream.makeStream(of: Void.self)
+    let certificate = directory.file(configuration.certificateFile)
     let httpService = try interfaces.service(
       ServerCertificate(
-        certificateFile: directory.file(configuration.certificateFile),
+        certificateFile: certificate,
         privateKeyFile: directory.file(configuration.privateKeyFile)),
       maxConnections: DescriptorLimit.raise(for: configuration.limits, log: log)
     ) { [configuration, readiness] port in
       for await _ in beforeReady {}
       guard !Task.isCancelled else { return }
       let issuer = configuration.issuer ?? configuration.issuer(onPort: port)
+      logAddress(issuer, port, certificate, now: clock.now())
       origin.resolve(issuer)
       do { try await store.write { try $0.setIssuer(issuer) } } catch { log.error("issuer not stored: \(error)") }
       readiness.begin()
@@ -83,6 +85,11 @@ struct Server {
     var services = ServiceGroupConfiguration(services: all.compactMap { $0.map(NamedService.init) }, logger: log)
     services.maximumGracefulShutdownDuration = Self.gracefulTime
     try await run(ServiceGroup(configuration: services), hub)
+  }
+
+  private func logAddress(_ issuer: String, _ port: Int, _ certificate: String, now: Timestamp) {
+    if configuration.issuer != nil { log.notice("accepts connections at \(configuration.listen), port \(port)") }
+    for warning in CertificateCheck.warnings(about: certificate, at: issuer, now: now) { log.warning("\(warning)") }
   }
 
   /// Waits for PostgreSQL. Meanwhile no address is open, and SIGTERM ends the process at once: it is not trapped yet.

@@ -23,7 +23,11 @@ struct ActivationMaker {
         "warning: the URI names \(issuer), which other machines do not reach; for tokens on other machines set "
           + "\"listen\" and \"issuer\" in \(session.directory.configurationFile)")
     }
-    pin = try ServerPin.read(session.directory.file(configuration.certificateFile))
+    let certificate = session.directory.file(configuration.certificateFile)
+    for warning in CertificateCheck.warnings(about: certificate, at: issuer, now: ServerClock.system.now()) {
+      complain("warning: \(warning)")
+    }
+    pin = try ServerPin.read(certificate)
     hasher = session.hasher
   }
 

@@ -66,7 +66,7 @@ struct FleetSettings {
     guard !(server + pin).isEmpty else { return }
     let scheme = Array("https://".utf8)
     let host = server.dropFirst(scheme.count)
-    guard server.starts(with: scheme), (1...253).contains(host.count), host.allSatisfy(isOfHost) else {
+    guard server.starts(with: scheme), isAuthority(host) else {
       throw CommandError("server is https://HOST or https://HOST:PORT")
     }
     let isPin = pin.count == 44 && pin.last == UInt8(ascii: "=") && pin.dropLast().allSatisfy(isOfBase64)
@@ -81,7 +81,12 @@ struct FleetSettings {
     (48...57).contains(byte) || (65...90).contains(byte) || (97...122).contains(byte)
   }
 
-  private static func isOfHost(_ byte: UInt8) -> Bool { isLetterOrDigit(byte) || ".:-".utf8.contains(byte) }
+  /// A host name, an IPv4 address, or an IPv6 address in brackets, and a port if there is one. `take-settings` in the
+  /// image has the same rule.
+  private static func isAuthority(_ bytes: ArraySlice<UInt8>) -> Bool {
+    String(decoding: bytes, as: UTF8.self)
+      .wholeMatch(of: /([A-Za-z0-9.\-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?/) != nil
+  }
 
   private static func isOfBase64(_ byte: UInt8) -> Bool { isLetterOrDigit(byte) || "+/".utf8.contains(byte) }
 }

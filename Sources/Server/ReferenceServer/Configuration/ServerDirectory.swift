@@ -75,13 +75,19 @@ struct ServerDirectory: Sendable {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw Self.failure("cannot read \(path)") }
     defer { close(descriptor) }
-    do {
-      return [UInt8](try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).readToEnd() ?? Data())
-    } catch { throw Self.failure("cannot read \(path)", errno: EIO) }
+    var (bytes, chunk): ([UInt8], [UInt8]) = ([], [UInt8](repeating: 0, count: 65_536))
+    while true {
+      let count = Glibc.read(descriptor, &chunk, chunk.count)
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { throw Self.failure("cannot read \(path)") }
+      if count == 0 { return bytes }
+      bytes += chunk[..<count]
+    }
   }
 
   /// An error of a system call, with what to do if it is one of permissions.
-  private static func failure(_ what: String, errno code: Int32 = errno) -> DirectoryError {
+  private static func failure(_ what: String) -> DirectoryError {
+    let code = errno
     let reason = String(cString: strerror(code))
     let remedy =
       code == EACCES || code == EPERM

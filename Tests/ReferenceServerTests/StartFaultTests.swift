@@ -31,11 +31,19 @@ import Testing
     for output in [try serve(directory), try program("api-client", "add", "p", "--directory", directory)] {
       #expect(output.status == 1 && output.bytes.isEmpty)
       #expect(output.errors.contains("\(directory)/pepper is not the pepper of this database"), "\(output.errors)")
-      #expect(output.errors.contains("restore pepper and database from the same backup"), "\(output.errors)")
+      let advice = "load it for this command; otherwise restore pepper and database from the same backup"
+      #expect(output.errors.contains(advice), "\(output.errors)")
     }
+    let credentials = "CREDENTIALS_DIRECTORY=\(directory)"
+    let list = ["api-client", "list", "--directory", directory]
+    let withCredentials = try run("/usr/bin/env", [credentials, BuiltProgram.path("token-server")] + list)
+    #expect(withCredentials.status == 1 && !withCredentials.errors.contains("for this command"))
+    unlink(directory + "/pepper")
+    let missing = try program("api-client", "list", "--directory", directory).errors
+    #expect(missing.contains("/pepper: No such file or directory; if the pepper is a systemd credential"), "\(missing)")
     try right.write(to: URL(filePath: directory + "/pepper"))
-    let list = try program("api-client", "list", "--json", "--directory", directory)
-    #expect(list.status == 0 && !list.text.contains("\"p\""), "\(list.text)")
+    let clients = try program("api-client", "list", "--json", "--directory", directory)
+    #expect(clients.status == 0 && !clients.text.contains("\"p\""), "\(clients.text)")
   }
 
   @Test(

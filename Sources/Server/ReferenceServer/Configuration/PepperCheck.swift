@@ -49,8 +49,9 @@ extension ServerDirectory {
   }
 
   private var wrongPepper: DirectoryError {
-    DirectoryError(
-      description: "\(pepperSource) is not the pepper of this database: its keys cannot be decrypted; "
+    let advice = Self.credentialAdvice.map { "\($0); otherwise " } ?? ""
+    return DirectoryError(
+      description: "\(pepperSource) is not the pepper of this database: its keys cannot be decrypted; \(advice)"
         + "restore pepper and database from the same backup, or after a rotation copy pepper and pepper.former from "
         + "the directory where it was done")
   }

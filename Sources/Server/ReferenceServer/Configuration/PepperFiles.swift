@@ -55,13 +55,23 @@ extension ServerDirectory {
     try makeNamesDurable()
   }
 
+  /// What may be missing if the pepper cannot be used; nil for a process with systemd credentials.
+  static var credentialAdvice: String? {
+    credentialsDirectory == nil ? "if the pepper is a systemd credential, load it for this command" : nil
+  }
+
+  private static var credentialsDirectory: String? { ProcessInfo.processInfo.environment["CREDENTIALS_DIRECTORY"] }
+
   private func credential(_ name: String) -> String? {
-    ProcessInfo.processInfo.environment["CREDENTIALS_DIRECTORY"].map { "\($0)/\(name)" }
+    Self.credentialsDirectory.map { "\($0)/\(name)" }
       .flatMap { FileManager.default.fileExists(atPath: $0) ? $0 : nil }
   }
 
   private func pepper(in source: String) throws -> SecretBytes {
-    var bytes = try read(source)
+    var bytes: [UInt8]
+    do { bytes = try read(source) } catch let error as DirectoryError {
+      throw DirectoryError(description: error.description + (Self.credentialAdvice.map { "; \($0)" } ?? ""))
+    }
     defer { cleanse(&bytes) }
     guard bytes.count == 32 else {
       throw DirectoryError(description: "\(source) must have 32 bytes, it has \(bytes.count)")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Cryptography
 import Foundation
 import OpenPGP
@@ -227,6 +228,19 @@ import Testing
     ])
     #expect(login.status == 400)
     #expect(try scripts.calls().count == before)
+  }
+
+  @Test("A script does not outlive the server") func end() async throws {
+    let token = try registered()
+    let transaction = try fixture.pin.ask(device, type: "badge")
+    let answer = try device.answer(device.fetch(transaction), with: "badge", token, data: Self.badge)
+    try scripts.write("authenticate", "#!/bin/sh\necho $$ >number.new\nmv number.new number\nexec sleep 600\n")
+    Thread.detachNewThread { [device] in _ = try? device.send(answer, to: transaction) }
+    let script: pid_t = try await eventually("the script runs") {
+      (try? String(contentsOfFile: scripts.folder + "/number", encoding: .utf8)).flatMap { pid_t($0.dropLast()) }
+    }
+    #expect(fixture.server.stop() == 0)
+    try await eventually("the script is gone") { ScriptProcessTests.isGone(script) ? () : nil }
   }
 
   @Test("After a kill of the server during the script, the same answer asks it with the same attempt") func kill()

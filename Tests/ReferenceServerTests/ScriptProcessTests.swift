@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import ApprovalTestKit
 import Foundation
 import Logging
 import ReferenceProtocol
@@ -51,7 +52,7 @@ import Testing
     #expect(folder.run([]) == .notStarted)
   }
 
-  @Test("At the time limit the script and its children are killed") func timeLimit() throws {
+  @Test("At the time limit the script and its children are killed") func timeLimit() async throws {
     let marker = NSTemporaryDirectory() + "script-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: marker) }
     var child: pid_t?
@@ -60,16 +61,37 @@ import Testing
       #expect(run("sleep 600 & echo $! >\(marker); wait", timeLimit: .seconds(limit)) == .failed)
       child = (try? String(contentsOfFile: marker, encoding: .utf8)).flatMap { pid_t($0.dropLast()) }
     }
-    var isGone = false
-    for _ in 1...6000 where !isGone {
-      // A killed child stays a zombie until its new parent reaps it.
-      let state = try? String(contentsOfFile: "/proc/\(#require(child))/stat", encoding: .utf8)
-      isGone = state.map { $0.contains(") Z ") } ?? true
-      usleep(10_000)
-    }
-    #expect(isGone)
+    let started = try #require(child)
+    try await eventually("the child is gone") { Self.isGone(started) ? () : nil }
     // A child that keeps the output open does not outlive the script's time.
     #expect(run("sleep 600 & exit 0", timeLimit: .milliseconds(300)) == .failed)
+  }
+
+  @Test("When the server ends, its scripts and their children are killed, and none is started")
+  func end() async throws {
+    let marker = NSTemporaryDirectory() + "script-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: marker) }
+    let groups = ScriptGroups()
+    let script = "sleep 600 & echo $! >\(marker).new; mv \(marker).new \(marker); wait"
+    let process = ScriptProcess(
+      command: ["/bin/sh", "-c", script], folder: "/tmp",
+      timeLimit: .seconds(240), outputLimit: 1000, groups: groups)
+    let running = Task.detached(executorPreference: BlockingThreads.shared) { process.run([]) }
+    let child: pid_t = try await eventually("the child runs") {
+      (try? String(contentsOfFile: marker, encoding: .utf8)).flatMap { pid_t($0.dropLast()) }
+    }
+    groups.end()
+    #expect(await running.value == .notStarted)
+    try await eventually("the child is gone") { Self.isGone(child) ? () : nil }
+    let later = ScriptProcess(
+      command: ["/bin/true"], folder: "/tmp", timeLimit: .seconds(60), outputLimit: 10, groups: groups)
+    #expect(later.run([]) == .notStarted)
+  }
+
+  /// A killed process stays a zombie until its parent reaps it.
+  static func isGone(_ process: pid_t) -> Bool {
+    let state = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+    return state.map { $0.contains(") Z ") } ?? true
   }
 
   @Test("Another user runs the script through setpriv") func user() {

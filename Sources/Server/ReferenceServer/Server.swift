@@ -47,11 +47,13 @@ struct Server {
       store: store, announcer: announcer, clock: clock,
       retentionHours: configuration.mobileAuthentication.resultRetentionHours)
     let origin = Origin()
+    let scripts = ScriptProcesses(directory: directory, log: deviceLog)
     let interfaces = HTTPInterfaces(
       store: store, hasher: hasher, configuration: configuration, origin: origin, clock: clock, announcer: announcer,
       hub: hub, expiry: expiry, mailboxes: mailboxes,
-      scripts: BuiltInVerifiers(besides: ScriptProcesses(directory: directory, log: deviceLog)),
+      scripts: BuiltInVerifiers(besides: scripts),
       servers: membership?.servers ?? ServerCount(), readiness: readiness)
+    defer { scripts.end() }
     // Ends when health checks and metrics have their address.
     let (beforeReady, operationsListen) = AsyncStream.makeStream(of: Void.self)
     let certificate = directory.file(configuration.certificateFile)

@@ -10,6 +10,7 @@ struct ScriptProcess {
   enum Ending: Equatable {
     /// Ended with exit status 0; what it wrote.
     case output([UInt8])
+    /// Or killed because the server ends.
     case notStarted
     /// Exceeded a limit, was killed, or ended with another status.
     case failed
@@ -21,6 +22,8 @@ struct ScriptProcess {
   let folder: String
   let timeLimit: Duration
   let outputLimit: Int
+  /// Those of the server.
+  var groups = ScriptGroups()
 
   func run(_ input: [UInt8]) -> Ending {
     let inputFile = approval_memory_file()
@@ -30,17 +33,17 @@ struct ScriptProcess {
     var ends: [Int32] = [-1, -1]
     guard approval_pipe(&ends) == 0 else { return .notStarted }
     defer { close(ends[0]) }
-    let child = spawn(input: inputFile, output: ends[1])
+    let child = groups.start { spawn(input: inputFile, output: ends[1]) }
     close(ends[1])
     guard let child else { return .notStarted }
     let deadline = Uptime.now() + timeLimit
     let output = read(ends[0], until: deadline)
     let hasEnded = output != nil && Self.wait(for: child, until: deadline)
-    // The group can contain children of the program. Until the program is reaped, its identifier is not reused.
-    kill(-child, SIGKILL)
+    // The group can contain children of the program.
+    groups.kill(child)
     var status: Int32 = 0
     while waitpid(child, &status, 0) < 0, errno == EINTR {}
-    guard hasEnded, status == 0, let output else { return .failed }
+    guard hasEnded, status == 0, let output else { return groups.hasEnded ? .notStarted : .failed }
     return .output(output)
   }
 

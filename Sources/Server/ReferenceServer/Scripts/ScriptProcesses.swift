@@ -18,6 +18,7 @@ final class ScriptProcesses: ScriptRunner {
   private let isRoot: Bool
   /// The number of scripts that run, by client ID.
   private let running = Mutex([String: Int]())
+  private let groups = ScriptGroups()
 
   /// - Parameter isRoot: whether the scripts of other users can be run.
   init(directory: ServerDirectory, log: DeviceLog, isRoot: Bool = geteuid() == 0) {
@@ -40,6 +41,9 @@ final class ScriptProcesses: ScriptRunner {
   func canRun(_ authenticator: ServerConfiguration.Authenticator) -> Bool {
     Self.obstacle(to: authenticator, in: directory, isRoot: isRoot) == nil
   }
+
+  /// Kills all scripts that run: the server ends. None is started any more.
+  func end() { groups.end() }
 
   /// Why one of the scripts cannot be run now; nil for a built-in verifier and for scripts that can be run.
   static func obstacle(
@@ -93,12 +97,12 @@ final class ScriptProcesses: ScriptRunner {
     // setpriv would fail like a script that gives no result, and the attempt would count.
     guard isRoot || authenticator.user == nil else { return ScriptResult(status: ScriptResult.executionFailed) }
     let input = JSON.encode(call)
-    return await withCheckedContinuation { continuation in
+    return await withCheckedContinuation { [groups] continuation in
       DispatchQueue.global().async {
         // The user's group may come from a directory service, which can be slow.
         let process = ScriptProcess(
           command: Self.command(file, user: authenticator.user), folder: folder,
-          timeLimit: .seconds(authenticator.timeLimitSeconds), outputLimit: ScriptResult.largestOutput)
+          timeLimit: .seconds(authenticator.timeLimitSeconds), outputLimit: ScriptResult.largestOutput, groups: groups)
         switch process.run(input) {
         case .notStarted: continuation.resume(returning: ScriptResult(status: ScriptResult.executionFailed))
         case .failed: continuation.resume(returning: .failed)

@@ -6,8 +6,8 @@ import TokenServerCore
 
 /// One run of a program: bytes in, bytes out, with a time limit. The program and everything that it started in its
 /// process group is killed at the end. Blocks the calling thread.
-struct ScriptProcess {
-  enum Ending: Equatable {
+struct ScriptProcess: Sendable {
+  enum Ending: Equatable, Sendable {
     /// Ended with exit status 0; what it wrote.
     case output([UInt8])
     /// Or killed because the server ends.
